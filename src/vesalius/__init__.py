@@ -1,0 +1,48 @@
+"""The executable anatomy of neural language models.
+
+Every numbered equation of the paper "Anatomy of Neural Language Models" is a function in
+``vesalius.equations``; ``count`` and ``cost`` say what a model is made of and what it computes.
+Importing this costs next to nothing: parts are loaded when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vesalius import equations as equations
+    from vesalius import errors as errors
+    from vesalius import families as families
+    from vesalius.counting import cost as cost
+    from vesalius.counting import count as count
+    from vesalius.equations.tracing import tracing as tracing
+    from vesalius.families import configuration as configuration
+    from vesalius.families import random_parameters as random_parameters
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "equations": "vesalius.equations",
+    "errors": "vesalius.errors",
+    "families": "vesalius.families",
+    "configuration": "vesalius.families:configuration",
+    "cost": "vesalius.counting:cost",
+    "count": "vesalius.counting:count",
+    "random_parameters": "vesalius.families:random_parameters",
+    "tracing": "vesalius.equations.tracing:tracing",
+}
+
+__all__ = [*_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'vesalius' has no attribute {name!r}")
+    module, _, attribute = _PUBLIC[name].partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

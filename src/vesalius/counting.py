@@ -1,0 +1,253 @@
+"""Counting parameters and costs by formula: what ``vesalius count`` shows.
+
+The formulas are the families'; here they are evaluated, added up and put into tables.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vesalius.errors import ImpossibleSetting, SequenceTooLong
+from vesalius.families import configs, configuration, family_of
+from vesalius.families.components import Component
+from vesalius.families.configs import Config
+from vesalius.families.formulas import Formula
+from vesalius.families.memory import carried
+from vesalius.families.operations import ACTIVATION_COST
+
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One component with its numbers; ``count`` is for one of it, of which there are ``times``."""
+
+    depth: int
+    symbol: str
+    name: str
+    formula: str
+    numbers: str
+    count: int
+    times: int
+    share: float
+    """Of the total, with all its repetitions."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+
+@dataclass(frozen=True)
+class Count:
+    """The parameters of a model: the paper's table with numbers."""
+
+    name: str
+    family: str
+    config: Config
+    rows: tuple[Row, ...]
+    total: int
+    also: dict[str, int]
+    """Other totals that people quote for the same model."""
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        return {dtype: size * self.total for dtype, size in BYTES.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "family": self.family,
+            "config": self.config.to_json(),
+            "components": [row.to_json() for row in self.rows],
+            "total": self.total,
+            "bytes": self.bytes,
+            "also": self.also,
+        }
+
+
+def _size(component: Component, symbols: dict[str, Any]) -> int:
+    """The parameters of one of these components, its parts with their repetitions."""
+    if component.formula is not None:
+        return component.formula.value(symbols)
+    return sum(part.times.value(symbols) * _size(part, symbols) for part in component.parts)
+
+
+def _rows(
+    components: tuple[Component, ...], symbols: dict[str, Any], total: int, depth: int, times: int
+) -> Iterator[Row]:
+    for component in components:
+        size, repeated = _size(component, symbols), component.times.value(symbols)
+        formula = component.formula
+        yield Row(
+            depth,
+            component.symbol,
+            component.name,
+            formula.text if formula else "",
+            formula.with_numbers(symbols) if formula else "",
+            size,
+            times * repeated,
+            size * times * repeated / total,
+        )
+        yield from _rows(component.parts, symbols, total, depth + 1, times * repeated)
+
+
+def parameters(config: Config) -> int:
+    """The number of trained parameters of a configuration."""
+    symbols = config.symbols()
+    whole = Component("", "", parts=family_of(config).components(config))
+    return _size(whole, symbols)
+
+
+def count(name: str, **changes: Any) -> Count:
+    """Count the parameters of a named size or a family, with some settings changed."""
+    return count_config(configuration(name, **changes), name)
+
+
+def count_config(config: Config, name: str = "") -> Count:
+    """Count the parameters of a configuration."""
+    family, symbols, total = family_of(config), config.symbols(), parameters(config)
+    rows = tuple(_rows(family.components(config), symbols, total, 0, 1))
+    return Count(name or family.name, family.name, config, rows, total, _also(config, total))
+
+
+def _also(config: Config, total: int) -> dict[str, int]:
+    """Totals of the same model as others count it, so that nobody need argue."""
+    match config:
+        case configs.Transformer():
+            E = config.vocabulary * config.embedding
+            Lambda = config.context * config.embedding if config.positions == "learned" else 0
+            bare = total - E * (1 if config.tied else 2) - Lambda
+            return {**_other_tying(config), "without embeddings and positions": bare}
+        case configs.Bert():
+            backbone = config.change(pooler=True, mlm_head=False, nsp_head=False)
+            others = {
+                "backbone": parameters(backbone),
+                "with MLM head (60)": parameters(backbone.change(mlm_head=True)),
+                "with MLM and NSP heads": parameters(backbone.change(mlm_head=True, nsp_head=True)),
+                "with MLM head, no pooler (Hugging Face's BertForMaskedLM)": parameters(
+                    backbone.change(mlm_head=True, pooler=False)
+                ),
+            }
+            return {what: number for what, number in others.items() if number != total}
+        case configs.ViT(classes=classes) if classes:
+            return {"without class head": parameters(config.change(classes=0))}
+        case configs.Recurrent(hidden=hidden) if hidden in (None, config.embedding):
+            return _other_tying(config)
+    return {}
+
+
+def _other_tying(config: configs.Transformer | configs.Recurrent) -> dict[str, int]:
+    word = "not tied" if config.tied else "tied"
+    other = parameters(config.change(tied=not config.tied))
+    return {f"with input and output embeddings {word}": other}
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One equation's cost, with all its repetitions; ``formula`` is that of one."""
+
+    equation: str
+    name: str
+    formula: str
+    times: int
+    forward: int
+    """Operations of its matrix products in a forward pass."""
+    backward: int
+    pointwise: int
+    """Operations of a forward pass outside matrix products."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a model costs at a given length and batch; a multiply-add is two operations."""
+
+    name: str
+    length: int
+    batch: int
+    rows: tuple[CostRow, ...]
+    memory: dict[str, int]
+    """Bytes of a training step in float32 with Adam."""
+    carried: tuple[str, int] | None
+    """What generation keeps, and how many float32 bytes that is."""
+
+    @property
+    def forward(self) -> int:
+        return sum(row.forward for row in self.rows)
+
+    @property
+    def training_step(self) -> int:
+        """Matrix products forward and backward."""
+        return sum(row.forward + row.backward for row in self.rows)
+
+    @property
+    def pointwise(self) -> int:
+        return sum(row.pointwise for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "length": self.length,
+            "batch": self.batch,
+            "multiply_add": 2,
+            "equations": [row.to_json() for row in self.rows],
+            "forward": self.forward,
+            "training_step": self.training_step,
+            "pointwise": self.pointwise,
+            "training_bytes": {**self.memory, "total": sum(self.memory.values())},
+            "carried_bytes": dict([self.carried]) if self.carried else {},
+        }
+
+
+def cost(name: str, length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
+    """What a named size or a family costs: operations by equation, memory of training."""
+    return cost_config(configuration(name, **changes), length, batch, name)
+
+
+def cost_config(config: Config, length: int | None = None, batch: int = 1, name: str = "") -> Cost:
+    """What a configuration costs on ``batch`` sequences of ``length``, its longest unless said."""
+    family = family_of(config)
+    symbols = {**config.symbols(), "n": _length(config, length)}
+    symbols["a"] = ACTIVATION_COST.get(symbols.get("activation", ""), 0)
+    if batch < 1:
+        raise ImpossibleSetting(f"batch must be at least 1, got {batch}")
+
+    def all_of(formula: Formula, times: Formula) -> int:
+        return batch * times.value(symbols) * formula.value(symbols)
+
+    rows = tuple(
+        CostRow(
+            op.equation,
+            op.name,
+            op.products.text,
+            op.times.value(symbols),
+            all_of(op.products, op.times),
+            all_of(op.backward, op.times),
+            all_of(op.pointwise, op.times),
+        )
+        for op in family.operations(config)
+    )
+    P = 4 * parameters(config)
+    activations = 4 * sum(all_of(part.formula, part.times) for part in family.kept(config))
+    memory = {"parameters": P, "gradients": P, "Adam's moments": 2 * P, "activations": activations}
+    state = carried(config)
+    kept = (state.name, 4 * state.formula.value(symbols)) if state else None
+    return Cost(name or family.name, symbols["n"], batch, rows, memory, kept)
+
+
+def _length(config: Config, length: int | None) -> int:
+    """The length to compute with: the one asked for, if the model can take it."""
+    longest = config.symbols().get("n")
+    fixed = isinstance(config, configs.Feedforward | configs.ViT) or (
+        isinstance(config, configs.TST) and config.head != "series"
+    )
+    if length is None:
+        return longest or 1  # recurrent networks have no longest sequence: cost a token
+    if length < 1:
+        raise ImpossibleSetting(f"length must be at least 1, got {length}")
+    if fixed and length != longest:
+        raise ImpossibleSetting(f"this model always reads {longest} tokens, got length {length}")
+    unlimited = getattr(config, "positions", "learned") == "sinusoidal"
+    if longest and length > longest and not unlimited:
+        raise SequenceTooLong(f"the model has {longest} positions, got length {length}")
+    return length

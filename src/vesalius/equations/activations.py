@@ -1,0 +1,101 @@
+"""Activation functions, element by element, and the softmax.
+
+The dictionary at the end is the list of activations: configurations name them by its keys.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from vesalius.equations.parameters import Activation, Array
+from vesalius.equations.registry import formula
+
+
+@formula("5.1", r"\sigma(x) = \frac{1}{1 + e^{-x}}")
+def sigmoid(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The sigmoid function.
+
+    σ(x) = 1 / (1 + e⁻ˣ)
+
+    Written as exp(−log(1 + e⁻ˣ)), which overflows on neither side.
+    """
+    return np.exp(-np.logaddexp(0, -x))
+
+
+@formula("5.2", r"\mathrm{ReLU}(x) = \max(0, x)")
+def relu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The rectified linear unit.
+
+    ReLU(x) = max(0, x)
+    """
+    return np.maximum(x, 0)
+
+
+@formula("5.2", r"\mathrm{GELU}(x) = x\,P(X \leq x),\quad X \sim \mathcal{N}(0, 1)")
+def gelu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The Gaussian error linear unit, exact.
+
+    GELU(x) = x P(X ≤ x) = x (1 + erf(x / √2)) / 2
+
+    BERT and ViT in Hugging Face's checkpoints were trained with this form.
+    """
+    from scipy.special import erf  # here, because importing it takes longer than counting does
+
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+@formula(
+    "5.2",
+    r"\mathrm{GELU}(x) \approx 0.5\,x\left(1 + \tanh\left(\sqrt{2/\pi}\,"
+    r"(x + 0.044715\,x^3)\right)\right)",
+)
+def gelu_tanh(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The Gaussian error linear unit, approximated.
+
+    GELU(x) ≈ 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))
+
+    GPT-2 and Keras's BERT use this form; it is up to 4.7e-4 away from the exact one.
+    """
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def tanh(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The hyperbolic tangent."""
+    return np.tanh(x)
+
+
+@formula("5.3", r"\tilde{v} = v \odot \sigma(x)", gives="v")
+def multiplicative_gate(v: Float[Array, " d"], x: Float[Array, " d"]) -> Float[Array, " d"]:
+    """The multiplicative gate of Figure 21.
+
+    ṽ = v ⊙ σ(x)
+    """
+    return v * sigmoid(x)
+
+
+@formula("4.2", r"\mathrm{softmax}(z)^{(i)} = \frac{\exp(z^{(i)})}{\sum_j \exp(z^{(j)})}")
+def softmax(z: Float[Array, "*n"], axis: int = 0) -> Float[Array, "*n"]:
+    """The softmax of the columns, or along another axis.
+
+    softmax(z)⁽ⁱ⁾ = exp(z⁽ⁱ⁾) / Σⱼ exp(z⁽ʲ⁾)
+
+    The largest entry is subtracted first: the quotient stays the same and nothing overflows.
+    """
+    e = np.exp(z - z.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def log_softmax(z: Float[Array, "*n"], axis: int = 0) -> Float[Array, "*n"]:
+    """The logarithm of the softmax, which stays finite where the softmax rounds to zero."""
+    shifted = z - z.max(axis=axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": relu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}

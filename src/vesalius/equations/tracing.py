@@ -1,0 +1,156 @@
+"""Recording a forward pass: every value under its symbol and its place.
+
+``with tracing() as steps:`` collects what the equations give while it is open. The equations
+only say where they are, with ``at(layer=3)``; nothing else in the package knows of tracing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vesalius.errors import UnknownStep, nearest
+
+if TYPE_CHECKING:
+    from vesalius.equations.registry import Equation
+
+PLACES = ("layer", "head", "time")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One value of a forward pass: which symbol, where, by which equation."""
+
+    symbol: str
+    place: dict[str, int]
+    equation: "Equation"
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The symbol with its place in brackets, as in ``A[3]`` or ``P[3,2]``."""
+        return name(self.symbol, self.place)
+
+
+def name(symbol: str, place: dict[str, int]) -> str:
+    indices = ",".join(str(place[axis]) for axis in PLACES if axis in place)
+    return f"{symbol}[{indices}]" if indices else symbol
+
+
+class Steps(list[Step]):
+    """The recorded steps in the order of computation; ``steps["A[3]"]`` is a value by name.
+
+    A name that occurs more than once gives its latest value.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called: set[str] = set()
+        """Names of all equations that ran, recorded or not."""
+        self._by_name: dict[str, Step] = {}
+
+    def append(self, step: Step) -> None:
+        super().append(step)
+        self._by_name[step.name] = step
+
+    def names(self) -> list[str]:
+        return list(self._by_name)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self._by_name:
+            raise UnknownStep(f"no step {key!r} was recorded; {nearest(key, self._by_name)}")
+        return self._by_name[key].value
+
+
+class Filter:
+    """Which steps to record: ``"A[3], P[*,2], H"``.
+
+    A pattern is a symbol, or ``*`` for any, and optionally the first indices of its place: ``P[3]``
+    stands for all heads of layer 3. ``None`` lets everything through.
+    """
+
+    def __init__(self, patterns: str | Iterable[str] | None) -> None:
+        if isinstance(patterns, str):
+            patterns = re.split(r",(?![^\[]*\])", patterns)  # not at commas inside brackets
+        self._patterns = None if patterns is None else [self._read(text) for text in patterns]
+
+    @staticmethod
+    def _read(text: str) -> tuple[str, list[str]]:
+        match = re.fullmatch(r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*", text)
+        if match is None:
+            raise UnknownStep(
+                f"cannot read {text!r} as a step; expected the form A, A[3] or P[3,*]"
+            )
+        symbol, indices = match.groups()
+        return symbol, [index.strip() for index in indices.split(",")] if indices else []
+
+    def __call__(self, symbol: str, place: dict[str, int]) -> bool:
+        if self._patterns is None:
+            return True
+        here = [str(place[axis]) for axis in PLACES if axis in place]
+        return any(
+            wanted in ("*", symbol)
+            and len(indices) <= len(here)
+            and all(index in ("*", at) for index, at in zip(indices, here, strict=False))
+            for wanted, indices in self._patterns
+        )
+
+
+@dataclass(frozen=True)
+class Tracer:
+    steps: Steps
+    wanted: Filter
+    keep: Callable[[Any], Any]
+    outer: "Tracer | None"
+
+    def record(self, equation: "Equation", value: Any) -> None:
+        if self.outer is not None:
+            self.outer.record(equation, value)
+        self.steps.called.add(equation.name)
+        if not equation.recorded:
+            return
+        values = value if len(equation.gives) > 1 else (value,)
+        place = _PLACE.get()
+        for symbol, part in zip(equation.gives, values, strict=bool(equation.gives)):
+            if self.wanted(symbol, place):
+                self.steps.append(Step(symbol, place, equation, self.keep(part)))
+
+
+_TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
+_PLACE: ContextVar[dict[str, int]] = ContextVar("place", default={})  # noqa: B039 - never mutated
+
+
+def tracer() -> Tracer | None:
+    """The tracer that is open here, if any."""
+    return _TRACER.get()
+
+
+@contextmanager
+def tracing(
+    only: str | Iterable[str] | None = None, keep: Callable[[Any], Any] = lambda value: value
+) -> Iterator[Steps]:
+    """Record what the equations give: all of it, or ``only`` the steps named.
+
+    ``keep`` is applied to each value before it is stored: ``keep=np.linalg.norm`` traces a model
+    of any size in the memory of its numbers' norms. A trace inside a trace is recorded by both.
+    """
+    steps = Steps()
+    token = _TRACER.set(Tracer(steps, Filter(only), keep, outer=_TRACER.get()))
+    try:
+        yield steps
+    finally:
+        _TRACER.reset(token)
+
+
+@contextmanager
+def at(**place: int) -> Iterator[None]:
+    """Name the place of what is computed inside: ``with at(layer=3):``."""
+    token = _PLACE.set({**_PLACE.get(), **place})
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)

@@ -1,0 +1,62 @@
+"""What can be wrong with input, one name each.
+
+All are ``ValueError``s whose text says what was expected, what came and what to do.
+Mistakes of our own are assertions and never appear here.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class VesaliusError(ValueError):
+    """Input that cannot be used; the message is meant for the person who gave it."""
+
+
+class UnknownModel(VesaliusError):
+    """A name that is neither a named size nor a family."""
+
+
+class UnknownSetting(VesaliusError):
+    """A hyperparameter that the family does not have."""
+
+
+class ImpossibleSetting(VesaliusError):
+    """A hyperparameter of the wrong type, out of range, or at odds with another."""
+
+
+class UnknownEquation(VesaliusError):
+    """A number outside the paper's 1 to 67, or a name that is not registered."""
+
+
+class UnknownStep(VesaliusError, KeyError):
+    """A step that the trace does not hold."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class TokenOutOfRange(VesaliusError):
+    """A token id outside the vocabulary."""
+
+
+class EmptySequence(VesaliusError):
+    """A sequence of no tokens: there is nothing to predict from."""
+
+
+class SequenceTooLong(VesaliusError):
+    """More tokens than the model has positions for."""
+
+
+class WrongLength(VesaliusError):
+    """A sequence of another length than a fixed window, or than its companion, has."""
+
+
+class NotFinite(VesaliusError):
+    """NaN or infinity among the parameters or in the input."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message: the closest known names, or all of them where none is close."""
+    known = list(known)
+    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {', '.join(close)}?" if close else f"there are: {', '.join(known)}"

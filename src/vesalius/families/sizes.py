@@ -1,0 +1,79 @@
+"""The models as published: a name, its family, and how it departs from the family's defaults."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Size:
+    """A published model."""
+
+    family: str
+    source: str
+    settings: dict[str, Any]
+    aliases: tuple[str, ...] = ()
+
+
+def _gpt2(name: str, **settings: int) -> Size:
+    return Size("gpt2", "Radford et al. 2019", settings, (f"openai-community/{name}",))
+
+
+def _bert(name: str, layers: int, embedding: int, vocabulary: int = 30522) -> Size:
+    settings = {
+        "layers": layers,
+        "embedding": embedding,
+        "heads": embedding // 64,
+        "vocabulary": vocabulary,
+    }
+    return Size("bert", "Devlin et al. 2019", settings, (f"google-bert/{name}",))
+
+
+def _small_bert(name: str, layers: int, embedding: int) -> Size:
+    published = f"bert_uncased_L-{layers}_H-{embedding}_A-{embedding // 64}"
+    aliases = (f"prajjwal1/{name}", published, f"google/{published}")
+    return Size("bert", "Turc et al. 2019", _bert(name, layers, embedding).settings, aliases)
+
+
+def _vit(name: str, layers: int, embedding: int, heads: int, patch: int) -> Size:
+    settings = {"layers": layers, "embedding": embedding, "heads": heads, "patch": patch}
+    return Size("vit", "Dosovitskiy et al. 2021", settings, (f"google/{name}",))
+
+
+def _zaremba(hidden: int) -> Size:
+    settings = {"embedding": hidden, "tied": False, "output_bias": True}
+    return Size("lstm", "Zaremba et al. 2014", settings)
+
+
+SIZES: dict[str, Size] = {
+    # MLP10 of the Brown corpus: five words with the predicted one, no direct connections.
+    "bengio-2003": Size("ffnn", "Bengio et al. 2003", {"output_bias": True}),
+    # One hidden layer with sigmoid; the vocabulary is Penn Treebank's, where it is mostly compared.
+    "mikolov-2010": Size(
+        "rnn", "Mikolov et al. 2010", {"layers": 1, "activation": "sigmoid", "tied": False}
+    ),
+    "zaremba-2014-small": _zaremba(200),
+    "zaremba-2014-medium": _zaremba(650),
+    "zaremba-2014-large": _zaremba(1500),
+    # The decoder's self-attention blocks as a language model; cross-attention is left out.
+    "vaswani-base": Size("transformer", "Vaswani et al. 2017", {}),
+    "gpt2": _gpt2("gpt2"),
+    "gpt2-medium": _gpt2("gpt2-medium", layers=24, embedding=1024, heads=16),
+    "gpt2-large": _gpt2("gpt2-large", layers=36, embedding=1280, heads=20),
+    "gpt2-xl": _gpt2("gpt2-xl", layers=48, embedding=1600, heads=25),
+    "bert-tiny": _small_bert("bert-tiny", 2, 128),
+    "bert-mini": _small_bert("bert-mini", 4, 256),
+    "bert-small": _small_bert("bert-small", 4, 512),
+    "bert-medium": _small_bert("bert-medium", 8, 512),
+    "bert-base-uncased": _bert("bert-base-uncased", 12, 768),
+    "bert-base-cased": _bert("bert-base-cased", 12, 768, vocabulary=28996),
+    "bert-large-uncased": _bert("bert-large-uncased", 24, 1024),
+    "bert-large-cased": _bert("bert-large-cased", 24, 1024, vocabulary=28996),
+    "vit-base-patch16-224": _vit("vit-base-patch16-224", 12, 768, 12, 16),
+    "vit-large-patch16-224": _vit("vit-large-patch16-224", 24, 1024, 16, 16),
+    "vit-huge-patch14-224": _vit("vit-huge-patch14-224", 32, 1280, 16, 14),
+    "vit-base-patch32-224": _vit("vit-base-patch32-224", 12, 768, 12, 32),
+    "vit-large-patch32-224": _vit("vit-large-patch32-224", 24, 1024, 16, 32),
+    # 512 colours and a start token; the authors' blocks lack the means and biases of (35).
+    "igpt-small": Size("igpt", "Chen et al. 2020", {}, ("imagegpt-small", "openai/imagegpt-small")),
+    "zerveas-2021": Size("tst", "Zerveas et al. 2021", {}),
+}
