@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
-with install_import_hook("vesalius.equations", "beartype.beartype"):
-    import vesalius.equations
+with install_import_hook("vesalius.equations", "agreement.typechecked"):
     from vesalius.equations import find, tracing
 
 

@@ -61,29 +61,37 @@ def models(model: str | None, as_json: bool) -> None:
     if model:
         config = configuration(model)
         rows = [
-            (name, rule["symbol"], _value(getattr(config, name)), rule["meaning"])
+            {"name": name, "symbol": rule["symbol"], "value": getattr(config, name)}
+            | {"meaning": rule["meaning"], "choices": rule["choices"]}
             for name, rule in config.settings().items()
         ]
         if as_json:
-            keys = ("name", "symbol", "value", "meaning")
-            return _print_json([dict(zip(keys, row, strict=True)) for row in rows])
-        return _print(_table(("setting", "symbol", "value", "meaning"), rows, title=model))
-    found = []
+            return _print_json(rows)
+        shown = [(r["name"], r["symbol"], _value(r["value"]), _meaning(r)) for r in rows]
+        return _print(_table(("setting", "symbol", "value", "meaning"), shown, title=model))
+    found: list[dict[str, Any]] = []
     for name in names():
         counted = count(name)
         source = SIZES[name].source if name in SIZES else "the family's defaults"
-        found.append((name, counted.family, counted.total, source))
+        numbers = {"family": counted.family, "parameters": counted.total}
+        found.append({"name": name, **numbers, "source": source})
     if as_json:
-        keys = ("name", "family", "parameters", "source")
-        return _print_json([dict(zip(keys, row, strict=True)) for row in found])
-    rows = [(name, FAMILIES[family].title, f"{n:,}", source) for name, family, n, source in found]
-    return _print(_table(("model", "family", "parameters", "source"), rows, right=(2,)))
+        return _print_json(found)
+    listed = [
+        (m["name"], FAMILIES[m["family"]].title, f"{m['parameters']:,}", m["source"]) for m in found
+    ]
+    return _print(_table(("model", "family", "parameters", "source"), listed, right=(2,)))
 
 
 def _value(value: Any) -> str:
-    return {None: "open", True: "true", False: "false"}.get(
-        value, f"{value:,}" if type(value) is int else str(value)
-    )
+    if type(value) is int:
+        return f"{value:,}"
+    return {None: "open", True: "true", False: "false"}.get(value, str(value))
+
+
+def _meaning(row: dict[str, Any]) -> str:
+    choices = ", ".join(map(str, row["choices"] or ()))
+    return f"{row['meaning']}: {choices}" if choices else str(row["meaning"])
 
 
 @cli.command()
@@ -170,7 +178,8 @@ def _show_count(counted: "Count") -> None:
         times = f"× {row.times}" if row.times > 1 else ""
         name = "  " * row.depth + row.name
         rows.append((row.symbol, name, formula, f"{row.count:,}", times, share))
-    rows.append(("θ", Text("total", style="bold"), "", Text(f"{counted.total:,}", style="bold")))
+    total = Text(f"{counted.total:,}", style="bold")
+    rows.append(("θ", Text("total", style="bold"), counted.formula, total))
     heads = ("", "component", "formula", "parameters", "", "share")
     family = FAMILIES[counted.family]
     title = f"{counted.name}: {family.title} (Section {family.sections})"

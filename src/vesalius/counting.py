@@ -9,7 +9,7 @@ from typing import Any
 
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configs, configuration, family_of
-from vesalius.families.components import Component
+from vesalius.families.components import Component, sum_of
 from vesalius.families.configs import Config
 from vesalius.families.formulas import Formula
 from vesalius.families.memory import carried
@@ -27,6 +27,7 @@ class Row:
     name: str
     formula: str
     numbers: str
+    """The formula with numbers; empty where the row is the sum of those below it."""
     count: int
     times: int
     share: float
@@ -44,6 +45,7 @@ class Count:
     family: str
     config: Config
     rows: tuple[Row, ...]
+    formula: str
     total: int
     also: dict[str, int]
     """Other totals that people quote for the same model."""
@@ -58,6 +60,7 @@ class Count:
             "family": self.family,
             "config": self.config.to_json(),
             "components": [row.to_json() for row in self.rows],
+            "formula": self.formula,
             "total": self.total,
             "bytes": self.bytes,
             "also": self.also,
@@ -81,7 +84,7 @@ def _rows(
             depth,
             component.symbol,
             component.name,
-            formula.text if formula else "",
+            formula.text if formula else sum_of(component.parts),
             formula.with_numbers(symbols) if formula else "",
             size,
             times * repeated,
@@ -105,8 +108,10 @@ def count(name: str, **changes: Any) -> Count:
 def count_config(config: Config, name: str = "") -> Count:
     """Count the parameters of a configuration."""
     family, symbols, total = family_of(config), config.symbols(), parameters(config)
-    rows = tuple(_rows(family.components(config), symbols, total, 0, 1))
-    return Count(name or family.name, family.name, config, rows, total, _also(config, total))
+    parts = family.components(config)
+    rows = tuple(_rows(parts, symbols, total, 0, 1))
+    also = _also(config, total)
+    return Count(name or family.name, family.name, config, rows, sum_of(parts), total, also)
 
 
 def _also(config: Config, total: int) -> dict[str, int]:

@@ -342,11 +342,12 @@ def require_finite(theta: Any) -> None:
     A sum is finite only if its terms are, and runs at the speed of memory; only an array whose sum
     is not finite is looked at entry by entry.
     """
-    bad = [
-        name
-        for name, array in arrays(theta)
-        if not math.isfinite(array.sum(dtype=np.float64)) and not np.isfinite(array).all()
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = [
+            name
+            for name, array in arrays(theta)
+            if not math.isfinite(array.sum()) and not np.isfinite(array).all()
+        ]
     if bad:
         raise NotFinite(
             f"NaN or infinity in the parameters {', '.join(bad)}; expected finite values"

@@ -125,9 +125,12 @@ def _shape(hint: Any) -> str:
     """``d_e × n`` from the annotation ``Float[Array, "d_e n"]``."""
     for part in _alternatives(hint):
         if hasattr(part, "dim_str"):
-            # "*n" is a vector or all columns at once; the paper writes the vector.
-            axes = [axis for axis in part.dim_str.split() if not axis.startswith(("*", "#"))]
-            return " × ".join("|V|" if axis == "V" else axis for axis in axes) or "scalar"
+            axes = ["|V|" if axis == "V" else axis for axis in part.dim_str.split()]
+            fixed = " × ".join(axis for axis in axes if not axis.startswith("*"))
+            # "d_e *n" is one vector or a matrix of n of them.
+            return (
+                f"{fixed} (× n)" if fixed and len(axes) > fixed.count("×") + 1 else fixed or "any"
+            )
     return ""
 
 

@@ -104,7 +104,7 @@ def flat_output(Pi_Y: Dense, h: Float[Array, " nd_e"]) -> Float[Array, " outputs
 
 
 def tst_states(
-    theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " n"] | None = None
+    theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " steps"] | None = None
 ) -> Float[Array, "d_e n"]:
     """H[L] after the activation, zero at padded time steps.
 
@@ -126,7 +126,7 @@ def tst_states(
 
 
 def tst_series(
-    theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " n"] | None = None
+    theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " steps"] | None = None
 ) -> Float[Array, "C n"]:
     """The time series transformer as a restorer of masked values."""
     return series_output(theta.Pi_Y, tst_states(theta, Omega, real))

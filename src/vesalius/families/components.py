@@ -20,6 +20,15 @@ class Component:
     times: Formula = Formula("1")
 
 
+def sum_of(parts: tuple[Component, ...]) -> str:
+    """``E + L Φ[l]``: how parts add up."""
+    factors = ("" if part.times.text == "1" else f"({part.times.text}) " for part in parts)
+    terms = (
+        factor + (part.symbol or part.name) for factor, part in zip(factors, parts, strict=True)
+    )
+    return " + ".join(term.replace("(L) ", "L ") for term in terms)
+
+
 def row(symbol: str, name: str, formula: str, times: str = "1") -> Component:
     return Component(symbol, name, Formula(formula), times=Formula(times))
 
@@ -45,8 +54,8 @@ def blocks() -> Component:
         norm("Ξ₁[l]"),
         norm("Ξ₂[l]"),
     )
-    one = Component("Φ[l]", "transformer block", parts=block)
-    return Component("Φ", "transformer", parts=(one,), times=Formula("L"))
+    one = Component("Φ[l]", "transformer block", parts=block, times=Formula("L"))
+    return Component("Φ", "transformer", parts=(one,))
 
 
 def output(tied: bool, width: str, bias: bool = False) -> tuple[Component, ...]:

@@ -1,0 +1,89 @@
+"""Writes the pages that can be generated; a test fails when one is not up to date."""
+
+import os
+import re
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from vesalius.cli import cli
+from vesalius.equations import Equation, numbered, unnumbered
+
+DOCS = Path(__file__).parent
+NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"
+
+
+def equations_page() -> str:
+    parts = [
+        "# The equations",
+        NOTE,
+        "Every numbered equation of the paper as a function of `vesalius.equations`, then the "
+        "formulas that its text relies on without numbering them. Letters, columns and shapes are "
+        "the paper's; where code and paper part ways, see [errata](errata.md).",
+        *(_entry(entry) for entry in numbered()),
+        "## Formulas without a number",
+        *(_entry(entry) for entry in unnumbered()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(entry: Equation) -> str:
+    file, _ = entry.source
+    symbols = [
+        f"| `{s.name}` | ${s.latex}$ | {s.shape.replace('|', chr(92) + '|')} | {s.meaning} |"
+        for s in entry.symbols
+    ]
+    parts = [
+        f"### {entry.label} {entry.title}",
+        f"```math\n{entry.latex}\n```",
+        f"Section {entry.section} · `{entry.name}` in [{file}](../src/{file})",
+        *([entry.remarks.replace("``", "`")] if entry.remarks else []),
+        "\n".join(["| name | symbol | shape | meaning |", "| --- | --- | --- | --- |", *symbols]),
+    ]
+    return "\n\n".join(parts)
+
+
+def commands_page() -> str:
+    parts = ["# The command line", NOTE]
+    context = click.Context(cli, info_name="vesalius", max_content_width=100)
+    for name in ["", *cli.list_commands(context)]:
+        command = cli.get_command(context, name) if name else cli
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context) if name else context
+        parts.append(f"## vesalius {name}".rstrip())
+        parts.append(f"```text\n{command.get_help(inner)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def picture_of_count() -> str:
+    """The README's picture: what the terminal shows, without the fonts that rich would fetch."""
+    command = "vesalius count gpt2"
+    environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "120"}
+    shown = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    ).stdout
+    console = Console(record=True, width=120, file=StringIO())
+    console.print(Text.from_ansi(shown.rstrip()))
+    svg = console.export_svg(title=command, unique_id="count")
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.S)
+    return re.sub(r"<!-- Generated with Rich.*?-->\s*", "", svg)
+
+
+PAGES = {
+    "equations.md": equations_page,
+    "commands.md": commands_page,
+    "count-gpt2.svg": picture_of_count,
+}
+
+if __name__ == "__main__":
+    for page, write in PAGES.items():
+        (DOCS / page).write_text(write())

@@ -1,0 +1,148 @@
+"""The command line as people and scripts use it: real processes, exit codes, one-line errors."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from vesalius import count, equations
+from vesalius.families import names
+
+
+def vesalius(*arguments, **options):
+    command = [sys.executable, "-m", "vesalius", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+def shown(*arguments):
+    done = vesalius(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_count_prints_the_papers_table():
+    text = shown("count", "gpt2")
+    assert "2 M d_e (d_k + d_v) + ζ (M (2 d_k + d_v) + d_e)" in text
+    assert "= 768 × 50,257" in text
+    assert "124,439,808" in text
+    assert "31.0 %" in text
+    assert "float32 497.8 MB" in text
+    assert "163,037,184  with input and output embeddings not tied" in text
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_model_is_counted_as_json_too(name):
+    found = json.loads(shown("count", name, "--json", "--cost"))
+    assert found["total"] == count(name).total
+    assert found["cost"]["training_step"] > 2 * found["cost"]["forward"] > 0
+
+
+def test_set_changes_any_hyperparameter():
+    found = json.loads(shown("count", "gpt2", "--set", "heads=8", "--set", "value=10", "--json"))
+    assert found["total"] == count("gpt2", heads=8, value=10).total
+    assert found["config"]["heads"] == 8
+    text = shown("count", "bert-base-uncased", "--set", "mlm_head=true", "--set", "nsp_head=true")
+    assert "110,106,428" in text
+    text = shown("count", "rnn", "--set", "vocabulary=1,000", "--set", "embedding=3")
+    assert "= 3 × 1,000" in text
+
+
+def test_cost_says_what_an_operation_is_and_counts_attention_and_output():
+    text = shown("count", "gpt2", "--cost", "--length", "512", "--batch", "2")
+    assert "Operations on 2 sequences of 512 tokens; a multiply-add is two" in text
+    for line in ("attention scores", "logits", "training step", "Adam's moments", "activations"):
+        assert line in text
+    assert "Generation keeps keys and values, for every token: 73.73 kB" in text
+
+
+def test_equations_are_listed_and_shown_in_full():
+    listing = shown("equations")
+    for number in range(1, 68):
+        assert f"({number}) " in listing
+    assert "GELU" not in listing.split("(1)")[0]
+    assert "The sigmoid function" in shown("equations", "--all")
+    assert "The sigmoid function" not in listing
+    text = shown("equations", "28")
+    assert "(28) Self-attention of one head" in text
+    assert "d_e×d_k" in text
+    assert "vesalius/equations/attention.py:" in text
+
+
+def test_equations_are_a_list_for_machines():
+    found = json.loads(shown("equations", "--json"))
+    assert [entry["number"] for entry in found] == list(range(1, 68))
+    assert all(entry["latex"] and entry["section"] and entry["symbols"] for entry in found)
+    assert json.loads(shown("equations", "28", "--json")) == equations.find(28).to_json()
+
+
+def test_models_lists_every_name_and_the_settings_of_one():
+    text = shown("models")
+    assert all(name in text for name in names())
+    assert {row["name"] for row in json.loads(shown("models", "--json"))} == set(names())
+    settings = json.loads(shown("models", "vit-base-patch16-224", "--json"))
+    patch = next(row for row in settings if row["name"] == "patch")
+    assert (patch["symbol"], patch["value"]) == ("P", 16)
+
+
+@pytest.mark.parametrize("verb", [[], ["count"], ["equations"], ["models"]])
+def test_every_verb_helps_with_an_example(verb):
+    assert "Example: vesalius " in shown(*verb, "--help")
+
+
+BAD = [
+    (["count", "gpt-2"], "unknown model 'gpt-2'; did you mean gpt2"),
+    (["count", "bert-base"], "did you mean bert-base"),
+    (["count", "gpt2", "--set", "head=8"], "unknown setting 'head'; did you mean heads"),
+    (["count", "gpt2", "--set", "heads=many"], "heads must be a whole number, got 'many'"),
+    (["count", "gpt2", "--set", "heads=1.5"], "heads must be a whole number, got '1.5'"),
+    (["count", "gpt2", "--set", "heads=0"], "heads must be at least 1, got 0"),
+    (["count", "gpt2", "--set", "embedding=-3"], "embedding must be at least 1, got -3"),
+    (["count", "gpt2", "--set", "heads=7"], "768 cannot be divided among 7 heads"),
+    (["count", "gpt2", "--set", "tied=maybe"], "tied must be true or false, got 'maybe'"),
+    (["count", "gpt2", "--set", "epsilon=nan"], "epsilon must be at least 0, got nan"),
+    (["count", "gpt2", "--set", "activation=swish"], "activation must be one of gelu, gelu_tanh"),
+    (["count", "gpt2", "--set", "variant=3"], "variant must be one of 1, 2"),
+    (["count", "gpt2", "--set", "layers=none"], "layers must be a whole number, got 'none'"),
+    (["count", "gpt2", "--set", "heads"], "--set takes name=value"),
+    (["count", "gpt2", "--cost", "--length", "2000"], "1024 positions, got length 2000"),
+    (["count", "gpt2", "--length", "x"], "'x' is not a valid integer"),
+    (["count", "lstm", "--set", "hidden=3"], "set tied to false"),
+    (["count", "vit", "--set", "patch=15"], "cannot be cut into patches of 15"),
+    (["count", "bert", "--set", "nsp_head=true", "--set", "pooler=false"], "set pooler to true"),
+    (["count"], "Missing argument 'MODEL'"),
+    (["dissekt"], "No such command 'dissekt'"),
+    (["equations", "68"], "the paper numbers them from 1 to 67"),
+    (["equations", "softmaxx"], "did you mean softmax"),
+    (["models", "gpt3"], "unknown model 'gpt3'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value)[:40])
+def test_bad_input_gets_one_line_and_exit_code_2(arguments, message):
+    done = vesalius(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("vesalius: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_a_closed_pipe_ends_quietly():
+    command = f"{sys.executable} -m vesalius equations --json | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[\n"
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_trouble_of_the_environment():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "vesalius", "equations", "--json"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr

@@ -1,0 +1,86 @@
+"""Importing is silent and cheap, and layers import only what lies below them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vesalius
+
+PACKAGE = Path(vesalius.__file__).parent
+HEAVY = ("torch", "matplotlib", "transformers")
+
+
+def loaded_by(code):
+    report = f"import sys; sys.argv = ['vesalius', 'count', 'gpt2-xl']\n{code}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_next_to_nothing():
+    assert not loaded_by("import vesalius") & {*HEAVY, "numpy", "scipy", "click", "rich"}
+
+
+def test_counting_loads_neither_torch_nor_matplotlib_nor_even_numpy():
+    run = "from vesalius.cli import cli; cli.main(standalone_mode=False)"
+    modules = loaded_by(run)
+    assert "vesalius.counting" in modules
+    assert not modules & {*HEAVY, "numpy"}
+
+
+def test_the_equations_need_numpy_only():
+    modules = loaded_by("import vesalius.equations")
+    assert "numpy" in modules
+    assert not modules & {*HEAVY, "scipy"}
+
+
+LAYERS = [
+    {"__main__"},
+    {"cli"},
+    {"counting"},
+    {"families"},
+    {"equations"},
+    {"errors"},
+]
+
+
+def part_of(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda f: f.stem)
+def test_imports_only_point_down(file):
+    here = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if here == "__init__":  # the package's own list of public names points everywhere
+        return
+    depth = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("vesalius"):
+            names = [node.module]
+            if node.module == "vesalius":
+                names = [f"vesalius.{a.name}" for a in node.names if a.name != "__version__"]
+            for part in map(part_of, names):
+                assert part == here or depth[part] > depth[here], f"{here} imports {part}"
+
+
+def test_the_public_names_are_those():
+    assert sorted(vesalius.__all__) == [
+        "configuration",
+        "cost",
+        "count",
+        "equations",
+        "errors",
+        "families",
+        "random_parameters",
+        "tracing",
+    ]
+    for name in vesalius.__all__:
+        assert getattr(vesalius, name) is not None
+    assert set(vesalius.__all__) <= set(dir(vesalius))
+    with pytest.raises(AttributeError, match="no attribute 'conut'"):
+        vesalius.conut  # noqa: B018
