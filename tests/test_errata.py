@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn import functional as F  # noqa: N812 - its usual name
+from torch.nn import functional as F
 from transformers import (
     BertConfig,
     BertForMaskedLM,

@@ -55,6 +55,30 @@ class NotFinite(VesaliusError):
     """NaN or infinity among the parameters or in the input."""
 
 
+class NotACheckpoint(VesaliusError):
+    """A folder that holds no model, or holds it in a form that is not read."""
+
+
+class BrokenFile(VesaliusError):
+    """A file that is damaged, cut short, or not what its name says."""
+
+
+class UnknownConfiguration(VesaliusError):
+    """A config.json of a model that is not known here, or that contradicts itself."""
+
+
+class CheckpointMismatch(VesaliusError):
+    """Tensors that are missing, left over or misshapen; all of them are listed."""
+
+
+class WrongKind(VesaliusError):
+    """A model asked for something that models of its family do not do."""
+
+
+class Unreachable(OSError):
+    """The network, or what was asked of it, is not to be had."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message: the closest known names, or all of them where none is close."""
     known = list(known)

@@ -62,3 +62,11 @@ def test_tokens_that_are_none_are_refused(ids, error, message):
 def test_a_sequence_longer_than_the_positions_is_refused(rng):
     with pytest.raises(SequenceTooLong, match="5 positions, the model 4"):
         positions(rng.normal(size=(2, 4)), rng.normal(size=(2, 5)))
+
+
+@pytest.mark.proves(2)
+def test_one_hot_vectors_of_another_vocabulary_are_refused(rng):
+    E = rng.normal(size=(3, 5))
+    embed(E, OneHot([4], 5))
+    with pytest.raises(TokenOutOfRange, match="of 20 words, the embedding of 5"):
+        embed(E, OneHot([4], 20))

@@ -33,6 +33,7 @@ from vesalius.equations.bert import (
     bert_pooled,
     bert_states,
     bert_transformer,
+    label_logits,
     masked_lm,
     mlm_dense,
     mlm_logits,
@@ -105,7 +106,6 @@ from vesalius.equations.parameters import (
     assemble,
     map_arrays,
     require_finite,
-    shapes,
     size,
 )
 from vesalius.equations.recurrent import (
@@ -145,12 +145,7 @@ from vesalius.equations.series import (
     tst_states,
     z_score,
 )
-from vesalius.equations.tracing import (
-    Step,
-    Steps,
-    at,
-    tracing,
-)
+from vesalius.equations.tracing import Step, Steps, at, place_of, tracing
 from vesalius.equations.transformer import (
     add_positions,
     after_attention,

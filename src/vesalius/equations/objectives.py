@@ -12,11 +12,21 @@ from jaxtyping import Bool, Float, Integer
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, map_arrays
 from vesalius.equations.registry import equation, formula
-from vesalius.equations.words import one_hot
-from vesalius.errors import EmptySequence
+from vesalius.equations.words import OneHot, one_hot
+from vesalius.errors import EmptySequence, WrongLength
 
 Set = TypeVar("Set")
-Tokens = Sequence[int]
+Tokens = Sequence[int] | Integer[Array, " T"]
+
+
+def _classes(c: Array, V: int) -> Array:
+    """The classes, refused where NumPy would count them from the end."""
+    return OneHot(c, V).ids
+
+
+def _require_position(i: int, first: int, last: int) -> None:
+    if not first <= i <= last:
+        raise WrongLength(f"expected a position from {first} to {last}, got {i}")
 
 
 @equation(
@@ -34,7 +44,7 @@ def corpus_loss(p: Callable[[Tokens], Float[Array, " V"]], C: Tokens, n: int) ->
     """
     if len(C) == 0:
         raise EmptySequence("expected a corpus of at least one token, got an empty one")
-    return -sum(float(np.log(p(C[max(0, i - n) : i])[C[i]])) for i in range(len(C)))
+    return sum(cross_entropy_of_class(int(C[i]), p(C[max(0, i - n) : i])) for i in range(len(C)))
 
 
 @equation(
@@ -66,6 +76,7 @@ def true_next(w: Tokens, i: int, V: int) -> Float[Array, " V"]:
 
     yᵢ⁽ʲ⁾ = 1 if vⱼ = wᵢ₊₁, otherwise 0
     """
+    _require_position(i, 0, len(w) - 1)
     return np.array([1.0 if j == w[i] else 0.0 for j in range(V)])
 
 
@@ -96,7 +107,7 @@ def cross_entropy_of_class(c: int, y_hat: Float[Array, " V"]) -> float:
 
     The paper prints y for ŷ.
     """
-    return -float(np.log(y_hat[c]))
+    return -float(np.log(y_hat[_classes(np.array([c]), len(y_hat))[0]]))
 
 
 @equation(
@@ -140,6 +151,8 @@ def transformer_loss(c: Integer[Array, " n"], Y_hat: Float[Array, "V n"]) -> flo
     """The loss of the transformer language model: all tokens of a sequence at once.
 
     J(Y, Ŷ) = −Σᵢ log ŷᵢ⁽ᶜⁱ⁾
+
+    The paper prints L_CE(ŷ, y) here, with the arguments of (16) the other way round.
     """
     return sum(
         cross_entropy_of_class(int(c_i), y_hat) for c_i, y_hat in zip(c, Y_hat.T, strict=True)
@@ -210,7 +223,7 @@ def autoregressive_loss_of_states(
 
     In variant 2 the states are those after the final normalisation.
     """
-    return -float(log_softmax(E.T @ H)[c, np.arange(len(c))].sum())
+    return -float(log_softmax(E.T @ H)[_classes(c, E.shape[1]), np.arange(len(c))].sum())
 
 
 @equation(63, "6.2", r"\hat{y}_i^{(j)} = p_\theta(v_j | \mathcal{S}_c)", gives="y_hat")
@@ -238,6 +251,7 @@ def true_masked(w: Tokens, i: int, V: int) -> Float[Array, " V"]:
 
     yᵢ⁽ʲ⁾ = 1 if vⱼ = wᵢ, otherwise 0
     """
+    _require_position(i, 1, len(w))
     return np.array([1.0 if j == w[i - 1] else 0.0 for j in range(V)])
 
 
@@ -283,7 +297,7 @@ def masked_loss(Z: Float[Array, "V n"], c: Integer[Array, " n"], m: Bool[Array, 
 
     Takes the logits: the paper's last form, with eⱼᵀ hᵢ[L], leaves the MLM head (53 to 55) out.
     """
-    return -float((m * log_softmax(Z)[c, np.arange(len(c))]).sum())
+    return -float(log_softmax(Z)[_classes(c, len(Z)), np.arange(len(c))][m].sum())
 
 
 @formula(

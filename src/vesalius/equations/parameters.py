@@ -194,7 +194,10 @@ class LSTMLM:
 
 @dataclass(frozen=True, kw_only=True)
 class Bert:
-    """The backbone {E, Λˢ, Λᵖ, Ξₑ, Φ, Πᶜ} of BERT, its MLM head {Πᴹ, Ξₘ, bᴱ} and NSP head Πᴺ."""
+    """The backbone {E, Λˢ, Λᵖ, Ξₑ, Φ, Πᶜ} of BERT, and its heads.
+
+    The MLM head is {Πᴹ, Ξₘ, bᴱ}, the NSP head Πᴺ, and a head for labels of one's own Πʸ.
+    """
 
     E: Float[Array, "d_e V"]
     Lambda_s: Float[Array, "d_e segments"]
@@ -208,6 +211,7 @@ class Bert:
     Xi_m: Norm | None = part(when="mlm_head")
     b_E: Float[Array, " V"] | None = part(when="mlm_head")
     Pi_N: Dense | None = part(when="nsp_head", given=_dense("two", "d_e"))
+    Pi_Y: Dense | None = part(when="labels", given=_dense("labels", "d_e"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,18 +292,6 @@ def assemble(
     return kind(**values)
 
 
-def shapes(kind: type, symbols: Symbols) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every array of a set, without making any."""
-    found: dict[str, tuple[int, ...]] = {}
-
-    def note(name: str, shape: tuple[int, ...]) -> Array:
-        found[name] = shape
-        return np.broadcast_to(np.float32(0), shape)
-
-    assemble(kind, symbols, note)
-    return found
-
-
 def arrays(theta: Any, path: str = "", trained_only: bool = False) -> Iterator[tuple[str, Array]]:
     """Every array of a set with its name, in the order of the fields."""
     for field in dataclasses.fields(theta):
@@ -321,9 +313,14 @@ def size(theta: Any) -> int:
 
 
 def map_arrays(function: Callable[..., Array], theta: Set, *others: Set) -> Set:
-    """The same set with ``function`` applied to each array, and to its companions in ``others``."""
+    """The same set with ``function`` applied to each trained array and its companions.
+
+    What is not trained, such as the running statistics of batch normalisation, stays.
+    """
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(theta):  # type: ignore[arg-type]
+        if not field.metadata.get("trained", True):
+            continue
         value, *rest = (getattr(s, field.name) for s in (theta, *others))
         if isinstance(value, np.ndarray):
             changes[field.name] = function(value, *rest)

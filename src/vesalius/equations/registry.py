@@ -151,9 +151,9 @@ def equation(
         @functools.wraps(function)
         def traced(*args: P.args, **kwargs: P.kwargs) -> R:
             value = function(*args, **kwargs)
-            if (open_tracer := tracer()) is not None:
-                open_tracer.record(entry, value)
-            return value
+            if (open_tracer := tracer()) is None:
+                return value
+            return open_tracer.record(entry, value)
 
         symbols = (gives,) if isinstance(gives, str) else gives
         entry = Equation(number, section, latex, symbols, recorded, traced)

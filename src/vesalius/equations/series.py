@@ -106,10 +106,7 @@ def flat_output(Pi_Y: Dense, h: Float[Array, " nd_e"]) -> Float[Array, " outputs
 def tst_states(
     theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " steps"] | None = None
 ) -> Float[Array, "d_e n"]:
-    """H[L] after the activation, zero at padded time steps.
-
-    As published, the projection is multiplied by √d_e.
-    """
+    """H[L] after the activation. As published, the projection is multiplied by √d_e."""
     require_finite(theta)
     n = Omega.shape[1]
     if n == 0:
@@ -122,7 +119,7 @@ def tst_states(
     X = project(theta.E, theta.b_e, Omega) * math.sqrt(theta.E.shape[0])
     with at(layer=0):
         H = add_positions(positions(theta.Lambda, X), X)
-    return theta.g(transformer_network(theta.Phi, H, padding_mask(real))) * real
+    return theta.g(transformer_network(theta.Phi, H, padding_mask(real)))
 
 
 def tst_series(
@@ -136,7 +133,7 @@ def tst_outputs(theta: TST, Omega: Float[Array, "C n"]) -> Float[Array, " output
     """The time series transformer as a classifier (logits) or regressor.
 
     A series shorter than the model's length is padded to it, because the output layer reads all
-    positions.
+    positions; it reads zeros where there is padding.
     """
     C, n = Omega.shape
     length = theta.Pi_Y.W.shape[1] // theta.E.shape[0]
@@ -146,5 +143,5 @@ def tst_outputs(theta: TST, Omega: Float[Array, "C n"]) -> Float[Array, " output
         )
     padded = np.zeros((C, length), dtype=Omega.dtype)
     padded[:, :n] = Omega
-    H = tst_states(theta, padded, np.arange(length) < n)
-    return flat_output(theta.Pi_Y, concatenate(H))
+    real = np.arange(length) < n
+    return flat_output(theta.Pi_Y, concatenate(tst_states(theta, padded, real) * real))

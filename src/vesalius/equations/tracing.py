@@ -5,13 +5,15 @@ only say where they are, with ``at(layer=3)``; nothing else in the package knows
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vesalius.errors import UnknownStep, nearest
+import numpy as np
+
+from vesalius.errors import UnknownStep, WrongLength, nearest
 
 if TYPE_CHECKING:
     from vesalius.equations.registry import Equation
@@ -49,6 +51,8 @@ class Steps(list[Step]):
         super().__init__()
         self.called: set[str] = set()
         """Names of all equations that ran, recorded or not."""
+        self.edited: set[str] = set()
+        """Names of the steps whose values were replaced."""
         self._by_name: dict[str, Step] = {}
 
     def append(self, step: Step) -> None:
@@ -107,17 +111,41 @@ class Tracer:
     keep: Callable[[Any], Any]
     outer: "Tracer | None"
 
-    def record(self, equation: "Equation", value: Any) -> None:
+    edit: Mapping[str, Callable[[Any], Any]]
+    """What to replace on the way, by the step's name."""
+
+    def record(self, equation: "Equation", value: Any) -> Any:
+        """Keep the value, and give it back for the computation to go on with."""
         if self.outer is not None:
-            self.outer.record(equation, value)
+            value = self.outer.record(equation, value)
         self.steps.called.add(equation.name)
-        if not equation.recorded:
-            return
-        values = value if len(equation.gives) > 1 else (value,)
+        if not equation.recorded or not equation.gives:
+            return value
         place = _PLACE.get()
-        for symbol, part in zip(equation.gives, values, strict=bool(equation.gives)):
-            if self.wanted(symbol, place):
-                self.steps.append(Step(symbol, place, equation, self.keep(part)))
+        if len(equation.gives) == 1:
+            return self._record_one(equation, equation.gives[0], place, value)
+        pairs = zip(equation.gives, value, strict=True)
+        return type(value)(*(self._record_one(equation, s, place, part) for s, part in pairs))
+
+    def _record_one(
+        self, equation: "Equation", symbol: str, place: dict[str, int], value: Any
+    ) -> Any:
+        if self.edit and (change := self.edit.get(name(symbol, place))) is not None:
+            value = _edited(name(symbol, place), value, change)
+            self.steps.edited.add(name(symbol, place))
+        if self.wanted(symbol, place):
+            self.steps.append(Step(symbol, place, equation, self.keep(value)))
+        return value
+
+
+def _edited(step: str, value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value in the place of another; only one of the same shape can take it."""
+    edited = np.asarray(change(value)).astype(value.dtype)
+    if edited.shape != value.shape:
+        raise WrongLength(
+            f"the edit of {step} gives shape {edited.shape}, expected {value.shape} as before"
+        )
+    return edited
 
 
 _TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
@@ -131,19 +159,31 @@ def tracer() -> Tracer | None:
 
 @contextmanager
 def tracing(
-    only: str | Iterable[str] | None = None, keep: Callable[[Any], Any] = lambda value: value
+    only: str | Iterable[str] | None = None,
+    keep: Callable[[Any], Any] = lambda value: value,
+    edit: Mapping[str, Callable[[Any], Any]] | None = None,
 ) -> Iterator[Steps]:
     """Record what the equations give: all of it, or ``only`` the steps named.
 
     ``keep`` is applied to each value before it is stored: ``keep=np.linalg.norm`` traces a model
     of any size in the memory of its numbers' norms. A trace inside a trace is recorded by both.
+    ``edit={"A[3]": f}`` puts ``f(value)`` in the place of that step's value; a step that never
+    comes is an error.
     """
     steps = Steps()
-    token = _TRACER.set(Tracer(steps, Filter(only), keep, outer=_TRACER.get()))
+    token = _TRACER.set(Tracer(steps, Filter(only), keep, _TRACER.get(), edit or {}))
     try:
         yield steps
+        if unmet := set(edit or {}) - steps.edited:
+            raise UnknownStep(f"there is no step {', '.join(sorted(unmet))} to edit")
     finally:
         _TRACER.reset(token)
+
+
+def place_of(step: str) -> dict[str, int]:
+    """The place that a step's name tells: its layer, and its head or time."""
+    indices = re.findall(r"\d+", step.partition("[")[2])
+    return dict(zip(PLACES, map(int, indices), strict=False))
 
 
 @contextmanager

@@ -73,6 +73,10 @@ def embed(E: Float[Array, "d_e V"], omega: OneHot | Float[Array, "V *n"]) -> Flo
 
     Takes one vector or the whole matrix Ω = [ω₁ … ωₙ].
     """
+    if omega.shape[0] != E.shape[1]:
+        raise TokenOutOfRange(
+            f"the one-hot vectors are of {omega.shape[0]} words, the embedding of {E.shape[1]}"
+        )
     return E @ omega
 
 

@@ -4,6 +4,7 @@ A row is a family: its configuration, parameter set, equation forward, parts, co
 Adding a family means adding its files and its row. Nothing here needs torch.
 """
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ class Family:
     """The name of its parameter set in ``vesalius.equations``."""
     equation: str
     """The name of its forward pass in ``vesalius.equations``."""
+    module: str
+    """The name of its network in ``vesalius.models``."""
     components: Callable[[Any], tuple[Component, ...]]
     operations: Callable[[Any], list[Operation]]
     kept: Callable[[Any], list[Kept]]
@@ -50,6 +53,11 @@ class Family:
 
         return getattr(equations, self.equation)  # type: ignore[no-any-return]
 
+    @property
+    def network(self) -> Callable[[Config], Any]:
+        """The PyTorch module."""
+        return getattr(importlib.import_module("vesalius.models"), self.module)  # type: ignore[no-any-return]
+
 
 FAMILIES: dict[str, Family] = {
     family.name: family
@@ -61,6 +69,7 @@ FAMILIES: dict[str, Family] = {
             configs.Feedforward,
             "FeedforwardLM",
             "feedforward_logits",
+            "FeedforwardNetwork",
             components.ffnn,
             operations.ffnn,
             memory.ffnn,
@@ -72,6 +81,7 @@ FAMILIES: dict[str, Family] = {
             configs.Elman,
             "ElmanLM",
             "recurrent_logits",
+            "ElmanNetwork",
             components.elman,
             operations.elman,
             memory.elman,
@@ -83,6 +93,7 @@ FAMILIES: dict[str, Family] = {
             configs.LSTM,
             "LSTMLM",
             "recurrent_logits",
+            "LSTMNetwork",
             components.lstm,
             operations.lstm,
             memory.lstm,
@@ -94,6 +105,7 @@ FAMILIES: dict[str, Family] = {
             configs.Transformer,
             "TransformerLM",
             "transformer_logits",
+            "TransformerNetwork",
             components.transformer,
             operations.transformer,
             memory.transformer,
@@ -105,6 +117,7 @@ FAMILIES: dict[str, Family] = {
             configs.GPT2,
             "TransformerLM",
             "transformer_logits",
+            "TransformerNetwork",
             components.transformer,
             operations.transformer,
             memory.transformer,
@@ -116,6 +129,7 @@ FAMILIES: dict[str, Family] = {
             configs.Bert,
             "Bert",
             "bert_states",
+            "BertNetwork",
             components.bert,
             operations.bert,
             memory.bert,
@@ -127,6 +141,7 @@ FAMILIES: dict[str, Family] = {
             configs.ViT,
             "ViT",
             "vit_states",
+            "ViTNetwork",
             components.vit,
             operations.vit,
             memory.vit,
@@ -138,6 +153,7 @@ FAMILIES: dict[str, Family] = {
             configs.ImageGPT,
             "TransformerLM",
             "transformer_logits",
+            "TransformerNetwork",
             components.transformer,
             operations.transformer,
             memory.transformer,
@@ -149,6 +165,7 @@ FAMILIES: dict[str, Family] = {
             configs.TST,
             "TST",
             "tst_states",
+            "TSTNetwork",
             components.tst,
             operations.tst,
             memory.tst,
@@ -188,6 +205,20 @@ def assemble(config: Config, fetch: Callable[[str, tuple[int, ...]], "Array"]) -
     symbols = config.symbols()
     symbols["g"] = ACTIVATIONS.get(symbols.get("activation", ""))
     return assemble_set(family_of(config).parameters, symbols, fetch)
+
+
+def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every array of a configuration's parameter set; none is made."""
+    import numpy as np
+
+    found: dict[str, tuple[int, ...]] = {}
+
+    def note(name: str, shape: tuple[int, ...]) -> "Array":
+        found[name] = shape
+        return np.broadcast_to(np.float32(0), shape)
+
+    assemble(config, note)
+    return found
 
 
 def random_parameters(config: Config, seed: int, dtype: Any = "float64") -> Any:

@@ -90,6 +90,7 @@ def bert(config: configs.Bert) -> tuple[Component, ...]:
     heads = (
         *((Component("", "MLM head", parts=mlm),) if config.mlm_head else ()),
         *((row("Πᴺ", "NSP head", "2 (d_e + 1)"),) if config.nsp_head else ()),
+        *((row("Πʸ", "label head", "|Y| (d_e + 1)"),) if config.labels else ()),
     )
     return (Component("", "backbone", parts=backbone), *heads) if heads else backbone
 

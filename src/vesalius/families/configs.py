@@ -5,6 +5,7 @@ widths stay as they were asked for; what follows from them is in ``symbols()``.
 """
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -25,11 +26,16 @@ def setting(
     meaning: str,
     *,
     least: float = 1,
+    below: float = math.inf,
     choices: tuple[Any, ...] | None = None,
 ) -> Any:
     """A hyperparameter: its default, the paper's symbol, what it means, which values it takes."""
-    metadata = {"symbol": symbol, "meaning": meaning, "least": least, "choices": choices}
-    return dataclasses.field(default=default, metadata=metadata)
+    metadata = {"symbol": symbol, "meaning": meaning, "least": least, "below": below}
+    return dataclasses.field(default=default, metadata={**metadata, "choices": choices})
+
+
+def dropout(default: float) -> Any:
+    return setting(default, "", "share dropped in training", least=0, below=1)
 
 
 @cache
@@ -68,6 +74,8 @@ class Config:
             raise ImpossibleSetting(f"{name} must be {expected}, got {value!r}")
         if kind is not bool and not value >= rule["least"]:
             raise ImpossibleSetting(f"{name} must be at least {rule['least']}, got {value}")
+        if kind is not bool and not value < rule["below"]:
+            raise ImpossibleSetting(f"{name} must be below {rule['below']}, got {value}")
 
     @classmethod
     def settings(cls) -> dict[str, Mapping[str, Any]]:
@@ -120,6 +128,7 @@ class Blocks(Config):
         "gelu", "g", "activation of the feedforward network", choices=TRANSFORMER_ACTIVATIONS
     )
     epsilon: float = setting(1e-5, "ε", "added to the variance in normalisations", least=0)
+    dropout: float = dropout(0.1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -217,11 +226,19 @@ class Bert(Blocks):
     pooler: bool = setting(True, "Πᶜ", "whether the backbone has its pooler")
     mlm_head: bool = setting(False, "Πᴹ Ξₘ bᴱ", "whether there is a masked-language-model head")
     nsp_head: bool = setting(False, "Πᴺ", "whether there is a next-sentence head")
+    labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
+    labelled: str = setting(
+        "sequence", "Πʸ", "what gets labels", choices=("sequence", "tokens", "span")
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nsp_head and not self.pooler:
             raise ImpossibleSetting("nsp_head reads what the pooler gives; set pooler to true")
+        if self.labels and self.labelled == "sequence" and not self.pooler:
+            raise ImpossibleSetting("a label of the sequence needs the pooler; set pooler to true")
+        if self.labels and self.labelled == "span" and self.labels != 2:
+            raise ImpossibleSetting(f"a span has 2 labels, its start and end, got {self.labels}")
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -235,6 +252,8 @@ class Bert(Blocks):
             "mlm_head": self.mlm_head,
             "nsp_head": self.nsp_head,
             "two": 2,
+            "labels": self.labels,
+            "Y": self.labels,
         }
 
 
@@ -249,6 +268,7 @@ class ViT(Blocks):
     epsilon: float = setting(1e-12, "ε", "added to the variance in normalisations", least=0)
     pooler: bool = setting(False, "Πᶜ", "whether there is a tanh layer on the class token")
     masked_patch_head: bool = setting(False, "Πᴿ", "whether there is a head that restores patches")
+    dropout: float = dropout(0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -326,6 +346,7 @@ class Feedforward(Config):
         "tanh", "g", "activation of the dense layers", choices=RECURRENT_ACTIVATIONS
     )
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
+    dropout: float = dropout(0)
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -349,6 +370,7 @@ class Recurrent(Config):
     layers: int = setting(2, "L", "number of recurrent layers")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
+    dropout: float = dropout(0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,6 +50,8 @@ def bert(config: configs.Bert) -> list[Kept]:
         rows.append(kept("MLM head", "n (3 d_e + 2 + |V|)"))
     if config.nsp_head:
         rows.append(kept("NSP head", "2"))
+    if config.labels:
+        rows.append(kept("labels", "n |Y|" if config.labelled != "sequence" else "|Y|"))
     return rows
 
 

@@ -88,6 +88,9 @@ def bert(config: configs.Bert) -> list[Operation]:
         ]
     if config.nsp_head:
         rows.append(step("58", "NSP head", "4 d_e", "12"))
+    if config.labels:
+        many = "n " if config.labelled != "sequence" else ""
+        rows.append(step("6.1", "label head", f"2 {many}d_e |Y|", f"6 {many}|Y|"))
     return rows
 
 
@@ -111,13 +114,13 @@ def vit(config: configs.ViT) -> list[Operation]:
 
 
 def tst(config: configs.TST) -> list[Operation]:
-    flat = step("7.2", "output layer", "2 n d_e |Y|", "|Y|")
+    flat = step("7.2", "padding and output layer", "2 n d_e |Y|", "n d_e + |Y|")
     series = step("7.2", "output layer", "2 n d_e C", "n C")
     return [
         step("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
         step("7", "positions", pointwise="n d_e"),
         *blocks(1, batch_norm=config.normalisation == "batch"),
-        step("7.2", "activation and padding", pointwise="n (a + 1) d_e"),
+        step("7.2", "activation", pointwise="n a d_e"),
         series if config.head == "series" else flat,
     ]
 

@@ -1,0 +1,189 @@
+"""Reading and writing safetensors, memory-mapped.
+
+The header is read here rather than by the library, because only so can arrays be views of the file
+and errors say what is wrong with it. Writing is the library's.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vesalius.equations.parameters import Array
+from vesalius.errors import BrokenFile, NotACheckpoint
+
+HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
+LFS_POINTER = b"version https://git-lfs"
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
+DTYPES |= {"I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
+NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The arrays of a checkpoint by name, and the precision that they are stored in."""
+
+    arrays: dict[str, Array]
+    dtype: str
+
+
+def read_folder(folder: Path) -> Tensors:
+    """All tensors of a folder, from one file or from shards."""
+    if (folder / WEIGHTS).exists():
+        return read(folder / WEIGHTS)
+    if (folder / INDEX).exists():
+        return _read_shards(folder)
+    pickled = [p.name for p in folder.glob("*.bin")] + [p.name for p in folder.glob("*.pt")]
+    if pickled:
+        raise NotACheckpoint(
+            f"{folder} holds {pickled[0]}, which is pickled and never read on its own; "
+            f"convert it with: vesalius convert {folder} NEW_FOLDER"
+        )
+    raise NotACheckpoint(f"{folder} holds no {WEIGHTS}; expected it beside config.json")
+
+
+def _read_shards(folder: Path) -> Tensors:
+    index = read_json(folder / INDEX)
+    files = index.get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise BrokenFile(f"{folder / INDEX} has no weight_map of names to files")
+    arrays: dict[str, Array] = {}
+    dtype = "float32"
+    for name in sorted(set(files.values())):
+        if Path(name).name != name:
+            raise BrokenFile(f"{folder / INDEX} points outside its folder, to {name!r}")
+        if not (folder / name).exists():
+            raise NotACheckpoint(f"{folder / INDEX} names {name}, which is not there")
+        shard = read(folder / name)
+        arrays |= shard.arrays
+        dtype = shard.dtype
+    if missing := set(files) - set(arrays):
+        raise BrokenFile(f"the shards of {folder} lack {', '.join(sorted(missing))}")
+    return Tensors(arrays, dtype)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise BrokenFile(f"{file} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BrokenFile(f"{file} should be a JSON object, got {type(value).__name__}")
+    return value
+
+
+def read(file: Path) -> Tensors:
+    """The tensors of one safetensors file.
+
+    Single and double precision are views of the file, private to this process; half precision is
+    widened to single, which takes memory of its own and loses nothing.
+    """
+    header, start = _header(file)
+    raw = np.memmap(file, dtype=np.uint8, mode="c", offset=start) if header else None
+    arrays, dtypes = {}, []
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        assert raw is not None
+        array = raw[begin:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        arrays[name] = np.asarray(_widened(array, entry["dtype"]))
+        dtypes.append(entry["dtype"])
+    stored = max(set(dtypes), key=dtypes.count, default="F32")
+    return Tensors(arrays, NAMES.get(stored, "float32"))
+
+
+def _widened(array: Array, dtype: str) -> Array:
+    if dtype == "BF16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32) if dtype == "F16" else array
+
+
+def _header(file: Path) -> tuple[dict[str, Any], int]:
+    """The checked header of a file, and where its data begins."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        first = stream.read(8)
+        if (first + stream.read(32)).startswith(LFS_POINTER):
+            raise BrokenFile(
+                f"{file} is a Git LFS pointer, not the weights; run 'git lfs pull' in its folder"
+            )
+        stream.seek(8)
+        length = int.from_bytes(first, "little")
+        if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
+            raise BrokenFile(
+                f"{file} is no safetensors file, or is cut short: its header should be "
+                f"{length} bytes of {size}"
+            )
+        try:
+            header = json.loads(stream.read(length))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise BrokenFile(f"{file} has a damaged header: {error}") from error
+    if not isinstance(header, dict):
+        raise BrokenFile(f"{file} has a damaged header: expected a JSON object")
+    header.pop("__metadata__", None)
+    _check(file, header, size - 8 - length)
+    return header, 8 + length
+
+
+def _check(file: Path, header: dict[str, Any], size: int) -> None:
+    """Every entry is whole, and together they fill the data without holes or overlaps."""
+    reached = 0
+    for name, entry in sorted(header.items(), key=lambda item: _offset(file, *item)):
+        dtype, shape = entry.get("dtype"), entry.get("shape")
+        if dtype not in DTYPES:
+            known = ", ".join(DTYPES)
+            raise BrokenFile(f"{file}: tensor {name} has dtype {dtype!r}; known are {known}")
+        if not isinstance(shape, list) or not all(type(d) is int and d >= 0 for d in shape):
+            raise BrokenFile(f"{file}: tensor {name} has the impossible shape {shape}")
+        begin, end = entry["data_offsets"]
+        expected = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+        if begin != reached or end - begin != expected:
+            raise BrokenFile(
+                f"{file}: tensor {name} should take {expected} bytes from {reached} on, "
+                f"its header says {begin} to {end}"
+            )
+        reached = end
+    if reached != size:
+        raise BrokenFile(f"{file} is cut short or damaged: {reached} bytes expected, {size} there")
+
+
+def _offset(file: Path, name: str, entry: Any) -> int:
+    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not isinstance(offsets, list) or [type(o) for o in offsets] != [int, int]:
+        raise BrokenFile(f"{file}: tensor {name} has no data_offsets")
+    return int(offsets[0])
+
+
+def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
+    """Write arrays in the precision named: beside the file first, then in its place."""
+    from safetensors import TensorSpec, serialize_file
+
+    narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
+    entries = {
+        name: TensorSpec(
+            dtype=dtype, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, array in narrow.items()
+    }
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        serialize_file(entries, str(temporary), metadata={"format": "pt"})
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _narrowed(array: Array, dtype: str) -> Array:
+    if dtype != "bfloat16":
+        return array.astype(dtype, copy=False)
+    bits = array.astype(np.float32).view(np.uint32)
+    rounded = bits + 0x7FFF + ((bits >> 16) & 1)  # to nearest, ties to even
+    return (np.where(np.isnan(array), bits, rounded) >> 16).astype(np.uint16)

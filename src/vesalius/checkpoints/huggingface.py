@@ -1,0 +1,456 @@
+"""Hugging Face's checkpoints of GPT-2, BERT and ViT, in both directions.
+
+Each row is (our name, their name, transform). A row that is missing, unknown or misshapen is an
+error that lists every such row; nothing is ever initialised on the side.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vesalius.checkpoints import layout
+from vesalius.equations.parameters import Array
+from vesalius.errors import CheckpointMismatch, UnknownConfiguration
+from vesalius.families import configs
+from vesalius.families.configs import Config
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """How one of our arrays is seen in theirs, and how theirs is made of ours.
+
+    Several of our arrays may share one of theirs (``parts``), side by side along its last axis.
+    """
+
+    name: str
+    look: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+    part: int | None = None
+
+
+SAME = Transform("the same", lambda a: a, lambda a: a)
+TRANSPOSED = Transform("transposed", lambda a: a.T, lambda a: a.T)
+ROW = Transform("without its first axis", lambda a: a[0], lambda a: a[None])
+ENTRY = Transform("without its first two axes", lambda a: a[0, 0], lambda a: a[None, None])
+
+
+def third(k: int) -> Transform:
+    """The k-th third of the fused queries, keys and values, transposed."""
+    name = f"{('first', 'second', 'last')[k]} third of the columns, transposed"
+    return Transform(
+        name,
+        lambda a: a[..., k * (a.shape[-1] // 3) : (k + 1) * (a.shape[-1] // 3)].T,
+        lambda a: a.T,
+        part=k,
+    )
+
+
+def kernel(patch: int) -> Transform:
+    """A convolution over patches; ours has the colours of a pixel together."""
+    return Transform(
+        "colours last, flattened",
+        lambda a: a.transpose(0, 2, 3, 1).reshape(len(a), -1),
+        lambda a: a.reshape(len(a), patch, patch, -1).transpose(0, 3, 1, 2),
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table; l counts layers from zero in both."""
+
+    ours: str
+    theirs: str
+    transform: Transform = SAME
+
+
+def _both(ours: str, theirs: str) -> list[Row]:
+    return [Row(f"{ours}.{kind}", f"{theirs}.{kind}") for kind in ("weight", "bias")]
+
+
+def _gpt2(config: configs.GPT2) -> list[Row]:
+    def transposed(ours: str, theirs: str) -> list[Row]:
+        weight = Row(f"blocks.{{l}}.{ours}.weight", f"h.{{l}}.{theirs}.weight", TRANSPOSED)
+        return [weight, Row(f"blocks.{{l}}.{ours}.bias", f"h.{{l}}.{theirs}.bias")]
+
+    fused = [
+        Row(f"blocks.{{l}}.attention.{name}.{kind}", f"h.{{l}}.attn.c_attn.{kind}", third(k))
+        for k, name in enumerate(("query", "key", "value"))
+        for kind in ("weight", "bias")
+    ]
+    return [
+        Row("embedding.weight", "wte.weight"),
+        Row("positions.weight", "wpe.weight"),
+        *fused,
+        *transposed("attention.output", "attn.c_proj"),
+        *_both("blocks.{l}.attention_norm", "h.{l}.ln_1"),
+        *transposed("feedforward.inner", "mlp.c_fc"),
+        *transposed("feedforward.outer", "mlp.c_proj"),
+        *_both("blocks.{l}.feedforward_norm", "h.{l}.ln_2"),
+        *_both("norm", "ln_f"),
+        Row("output.weight", "lm_head.weight"),
+    ]
+
+
+def _encoder_blocks(attention: str) -> list[Row]:
+    layer = "encoder.layer.{l}"
+    return [
+        *_both("blocks.{l}.attention.query", f"{layer}.attention.{attention}.query"),
+        *_both("blocks.{l}.attention.key", f"{layer}.attention.{attention}.key"),
+        *_both("blocks.{l}.attention.value", f"{layer}.attention.{attention}.value"),
+        *_both("blocks.{l}.attention.output", f"{layer}.attention.output.dense"),
+        *_both("blocks.{l}.feedforward.inner", f"{layer}.intermediate.dense"),
+        *_both("blocks.{l}.feedforward.outer", f"{layer}.output.dense"),
+    ]
+
+
+def _bert(config: configs.Bert) -> list[Row]:
+    head = "qa_outputs" if config.labelled == "span" else "classifier"
+    return [
+        Row("embedding.weight", "embeddings.word_embeddings.weight"),
+        Row("positions.weight", "embeddings.position_embeddings.weight"),
+        Row("segments.weight", "embeddings.token_type_embeddings.weight"),
+        *_both("norm", "embeddings.LayerNorm"),
+        *_encoder_blocks("self"),
+        *_both("blocks.{l}.attention_norm", "encoder.layer.{l}.attention.output.LayerNorm"),
+        *_both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.output.LayerNorm"),
+        *_both("pooler", "pooler.dense"),
+        *_both("mlm_head.dense", "cls.predictions.transform.dense"),
+        *_both("mlm_head.norm", "cls.predictions.transform.LayerNorm"),
+        Row("mlm_head.bias", "cls.predictions.bias"),
+        *_both("nsp_head", "cls.seq_relationship"),
+        *_both("label_head", head),
+    ]
+
+
+def _vit(config: configs.ViT) -> list[Row]:
+    projection = "embeddings.patch_embeddings.projection"
+    return [
+        Row("projection.weight", f"{projection}.weight", kernel(config.patch)),
+        Row("projection.bias", f"{projection}.bias"),
+        Row("class_token", "embeddings.cls_token", ENTRY),
+        Row("positions.weight", "embeddings.position_embeddings", ROW),
+        *_encoder_blocks("attention"),
+        *_both("blocks.{l}.attention_norm", "encoder.layer.{l}.layernorm_before"),
+        *_both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.layernorm_after"),
+        *_both("norm", "layernorm"),
+        *_both("pooler", "pooler.dense"),
+        *_both("class_head", "classifier"),
+    ]
+
+
+# ------------------------------------------------------------------ configurations, both directions
+
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
+ACTIVATIONS |= {"relu": "relu"}
+THEIR_ACTIVATION = {"gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
+
+ENCODER = {
+    "layers": "num_hidden_layers",
+    "embedding": "hidden_size",
+    "heads": "num_attention_heads",
+    "feedforward": "intermediate_size",
+    "epsilon": "layer_norm_eps",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How Hugging Face writes one family."""
+
+    config: type[Config]
+    settings: dict[str, str]
+    """Our setting: their key in config.json."""
+    fixed: dict[str, Any]
+    """Keys that must have this value, or be absent: what else they could mean is not built."""
+    prefix: str
+    rows: Callable[[Any], list[Row]]
+    tied: dict[str, str]
+    """Their names that repeat another tensor of theirs."""
+    ignored: str
+    """Their names that hold no parameters, as a pattern."""
+
+
+DIALECTS: dict[str, Dialect] = {
+    "gpt2": Dialect(
+        configs.GPT2,
+        {
+            "vocabulary": "vocab_size",
+            "context": "n_positions",
+            "layers": "n_layer",
+            "embedding": "n_embd",
+            "heads": "n_head",
+            "feedforward": "n_inner",
+            "epsilon": "layer_norm_epsilon",
+            "activation": "activation_function",
+            "dropout": "resid_pdrop",
+            "tied": "tie_word_embeddings",
+        },
+        {
+            "scale_attn_weights": True,
+            "scale_attn_by_inverse_layer_idx": False,
+            "add_cross_attention": False,
+        },
+        "transformer.",
+        _gpt2,
+        {"lm_head.weight": "wte.weight"},
+        r"h\.\d+\.attn\.(bias|masked_bias)",
+    ),
+    "bert": Dialect(
+        configs.Bert,
+        {
+            **ENCODER,
+            "vocabulary": "vocab_size",
+            "context": "max_position_embeddings",
+            "segments": "type_vocab_size",
+        },
+        {
+            "is_decoder": False,
+            "add_cross_attention": False,
+            "position_embedding_type": "absolute",
+            "tie_word_embeddings": True,
+        },
+        "bert.",
+        _bert,
+        {
+            "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+            "cls.predictions.decoder.bias": "cls.predictions.bias",
+        },
+        r"embeddings\.position_ids",
+    ),
+    "vit": Dialect(
+        configs.ViT,
+        {**ENCODER, "image": "image_size", "patch": "patch_size", "channels": "num_channels"},
+        {"qkv_bias": True, "pooler_act": "tanh"},
+        "vit.",
+        _vit,
+        {},
+        r"(?!)",
+    ),
+}
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "GPT2Model": {},
+    "GPT2LMHeadModel": {},
+    "BertModel": {"pooler": True},
+    "BertForPreTraining": {"pooler": True, "mlm_head": True, "nsp_head": True},
+    "BertForMaskedLM": {"mlm_head": True},
+    "BertForNextSentencePrediction": {"pooler": True, "nsp_head": True},
+    "BertForSequenceClassification": {"pooler": True, "labelled": "sequence"},
+    "BertForTokenClassification": {"labelled": "tokens"},
+    "BertForQuestionAnswering": {"labelled": "span"},
+    "ViTModel": {},
+    "ViTForImageClassification": {},
+}
+"""What each of their classes has besides the backbone."""
+
+
+def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Config:
+    """Our configuration from their config.json and the shapes of what the file holds."""
+    kind = theirs.get("model_type")
+    if kind not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise UnknownConfiguration(f"config.json says model_type {kind!r}; known are {known}")
+    dialect = DIALECTS[kind]
+    for key, value in dialect.fixed.items():
+        if theirs.get(key, value) != value:
+            raise UnknownConfiguration(
+                f"config.json says {key} = {theirs[key]!r}; only {value!r} can be read"
+            )
+    found = {ours: theirs[key] for ours, key in dialect.settings.items() if key in theirs}
+    if "activation" in found:
+        if found["activation"] not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise UnknownConfiguration(
+                f"config.json says activation {found['activation']!r}; known are {known}"
+            )
+        found["activation"] = ACTIVATIONS[found["activation"]]
+    try:
+        return dialect.config().change(**found, **_heads(kind, theirs, _plain(dialect, shapes)))
+    except ValueError as error:
+        raise UnknownConfiguration(f"config.json contradicts itself: {error}") from error
+
+
+def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Which heads there are: those that the class promises and those that the file holds."""
+    promised: dict[str, Any] = {}
+    for name in theirs.get("architectures") or ():
+        promised |= ARCHITECTURES.get(name, {})
+    if kind == "gpt2":
+        return {}
+    classifier = shapes.get("qa_outputs.weight") or shapes.get("classifier.weight")
+    labels = classifier[0] if classifier else 0
+    pooler = "pooler.dense.weight" in shapes or promised.get("pooler", False)
+    if kind == "vit":
+        if "ViTForImageClassification" in (theirs.get("architectures") or ()):
+            labels = labels or len(theirs.get("id2label") or ()) or int(theirs.get("num_labels", 2))
+        return {"pooler": pooler, "classes": labels}
+    if "labelled" in promised:
+        labels = labels or len(theirs.get("id2label") or ()) or int(theirs.get("num_labels", 2))
+    guess = "span" if "qa_outputs.weight" in shapes else "sequence" if pooler else "tokens"
+    return {
+        "pooler": pooler,
+        "mlm_head": promised.get("mlm_head", False)
+        or any(name.startswith("cls.predictions.") for name in shapes),
+        "nsp_head": promised.get("nsp_head", False) or "cls.seq_relationship.weight" in shapes,
+        "labels": labels,
+        "labelled": promised.get("labelled", guess),
+    }
+
+
+def write_config(config: Config) -> dict[str, Any]:
+    """Their config.json for a configuration of ours, or an error that says why there is none."""
+    kind, dialect = _dialect(config)
+    _require_sayable(config)
+    symbols = config.symbols()
+    ours = {**config.to_json(), "feedforward": symbols["d_f"]}
+    theirs = {key: ours[name] for name, key in dialect.settings.items()}
+    for name in ("activation_function", "hidden_act"):
+        if name in theirs:
+            theirs[name] = THEIR_ACTIVATION[theirs[name]]
+    architecture = _architecture(config)
+    labels = getattr(config, "labels", 0) or getattr(config, "classes", 0)
+    if labels:
+        theirs["id2label"] = {str(i): f"LABEL_{i}" for i in range(labels)}
+        theirs["label2id"] = {f"LABEL_{i}": i for i in range(labels)}
+    return {"model_type": kind, "architectures": [architecture], **dialect.fixed, **theirs}
+
+
+def _dialect(config: Config) -> tuple[str, Dialect]:
+    for kind, dialect in DIALECTS.items():
+        if dialect.config is type(config):
+            return kind, dialect
+    raise UnknownConfiguration(
+        f"Hugging Face has no layout for {type(config).__name__}; it has {', '.join(DIALECTS)}"
+    )
+
+
+def _require_sayable(config: Any) -> None:
+    s = config.symbols()
+    reasons = {
+        "key and value other than embedding / heads": (s["M"] * s["d_k"], s["Md_v"])
+        == (s["d_e"], s["d_e"]),
+        "attention without biases": config.attention_bias,
+        "variant 1 in gpt2": getattr(config, "variant", s["variant"]) == s["variant"]
+        and not (isinstance(config, configs.GPT2) and config.variant == 1),
+        "sinusoidal positions": getattr(config, "positions", "learned") == "learned",
+        "gpt2 without its causal mask": getattr(config, "causal", True),
+        "a masked-patch head": not getattr(config, "masked_patch_head", False),
+    }
+    if wrong := [reason for reason, fine in reasons.items() if not fine]:
+        raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(wrong)}")
+
+
+def _architecture(config: Any) -> str:
+    if isinstance(config, configs.GPT2):
+        return "GPT2LMHeadModel"
+    if isinstance(config, configs.ViT):
+        return "ViTForImageClassification" if config.classes else "ViTModel"
+    heads = {name for name in ("pooler", "mlm_head", "nsp_head") if getattr(config, name)}
+    for name, has in ARCHITECTURES.items():
+        theirs = {head for head in ("pooler", "mlm_head", "nsp_head") if has.get(head)}
+        labelled = has.get("labelled") if config.labels == 0 else config.labelled
+        if name.startswith("Bert") and theirs == heads and has.get("labelled") == labelled:
+            return name
+    raise UnknownConfiguration(
+        f"Hugging Face has no class for a bert with {', '.join(sorted(heads)) or 'no heads'}"
+        f"{' and labels' if config.labels else ''}; "
+        f"it has pooler, mlm_head and nsp_head together, or mlm_head alone, among others"
+    )
+
+
+# ------------------------------------------------------------------------ tensors, both directions
+
+
+def table(config: Config) -> Iterator[Row]:
+    """The rows of a configuration, a row for every layer."""
+    _, dialect = _dialect(config)
+    wanted = layout.shapes(config)
+    for row in dialect.rows(config):
+        layers = range(config.symbols()["L"]) if "{l}" in row.ours else range(1)
+        for l in layers:
+            ours, theirs = row.ours.format(l=l), row.theirs.format(l=l)
+            if ours in wanted:
+                yield Row(ours, theirs, row.transform)
+
+
+def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Their tensors without prefix, old spellings and buffers."""
+    found: dict[str, Any] = {}
+    for name, value in tensors.items():
+        plain = name.removeprefix(dialect.prefix)
+        plain = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", plain))
+        if re.fullmatch(dialect.ignored, plain):
+            continue
+        if plain in found:
+            raise CheckpointMismatch(f"the checkpoint holds {plain} twice, once as {name}")
+        found[plain] = value
+    return found
+
+
+def shapes_of(tensors: Mapping[str, Array]) -> dict[str, Shape]:
+    return {name: array.shape for name, array in tensors.items()}
+
+
+def read_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Our state as views of their tensors; every row that does not fit is listed."""
+    _, dialect = _dialect(config)
+    theirs = _plain(dialect, tensors)
+    rows = list(table(config))
+    problems = []
+    names = {row.theirs for row in rows}
+    for copy, original in dialect.tied.items():
+        if copy in theirs and copy not in names:
+            if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
+                problems.append(f"{copy} differs from {original}, to which it should be tied")
+            del theirs[copy]
+    problems += [f"missing: {name}" for name in sorted(names - set(theirs))]
+    problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
+    wanted, state = layout.shapes(config), {}
+    for row in rows:
+        if row.theirs not in theirs:
+            continue
+        array = theirs[row.theirs]
+        expected = _their_shape(row, wanted, rows)
+        if array.shape != expected:
+            problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
+        else:
+            state[row.ours] = row.transform.look(array)
+    if problems:
+        unique = list(dict.fromkeys(problems))
+        raise CheckpointMismatch(
+            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}"
+        )
+    return state
+
+
+def _their_shape(row: Row, wanted: Mapping[str, Shape], rows: list[Row]) -> Shape:
+    """The shape that a tensor of theirs must have, worked out on an array of no memory."""
+    if row.transform.part is None:
+        return row.transform.back(np.broadcast_to(np.float32(0), wanted[row.ours])).shape
+    shares = [wanted[r.ours] for r in rows if r.theirs == row.theirs]
+    return (*shares[0][:0:-1], sum(shape[0] for shape in shares))
+
+
+def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
+    """Their tensors from our state, with the prefix of the class that is written."""
+    _, dialect = _dialect(config)
+    parts: dict[str, dict[int, Array]] = {}
+    for row in table(config):
+        parts.setdefault(row.theirs, {})[row.transform.part or 0] = row.transform.back(
+            state[row.ours]
+        )
+    bare = _architecture(config) in ("GPT2Model", "BertModel", "ViTModel")
+    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.")
+    return {
+        name if bare or name.startswith(heads) else dialect.prefix + name: np.concatenate(
+            [pieces[k] for k in sorted(pieces)], axis=-1
+        )
+        for name, pieces in parts.items()
+    }

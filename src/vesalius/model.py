@@ -1,0 +1,218 @@
+"""A loaded model: configuration, tokenizer, parameters in the paper's letters, and a network.
+
+``load`` takes a specimen of the package, a local folder or a Hugging Face name, in this order.
+Parameters are views of the file; PyTorch is imported when the network is first asked for.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vesalius.checkpoints import files, huggingface, layout
+from vesalius.equations.parameters import Array
+from vesalius.errors import (
+    CheckpointMismatch,
+    NotACheckpoint,
+    NotFinite,
+    UnknownConfiguration,
+    UnknownModel,
+    Unreachable,
+    nearest,
+)
+from vesalius.families import FAMILIES, family_of, names
+from vesalius.families.configs import Config
+from vesalius.tokenizers import Tokenizer, read_tokenizer
+
+SPECIMENS = Path(__file__).parent / "specimens"
+HUB_NAME = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+
+
+class Model:
+    """One model. ``state`` holds its arrays in our layout; all else is made of it."""
+
+    def __init__(
+        self,
+        config: Config,
+        state: Mapping[str, Array],
+        tokenizer: Tokenizer | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.config, self.state, self.tokenizer, self.dtype = config, dict(state), tokenizer, dtype
+
+    @property
+    def family(self) -> str:
+        return family_of(self.config).name
+
+    @cached_property
+    def parameters(self) -> Any:
+        """The paper's parameter set, as views of the state."""
+        return layout.letters(self.config, self.state)
+
+    @cached_property
+    def network(self) -> Any:
+        """The PyTorch network, sharing its memory with the state; ready for inference."""
+        import torch
+
+        with torch.device("meta"):
+            network = family_of(self.config).network(self.config)
+        tensors = {name: torch.from_numpy(array) for name, array in self.state.items()}
+        network.load_state_dict(tensors, strict=True, assign=True)
+        return network.eval()
+
+    def save(self, folder: str | Path, layout: str = "vesalius") -> None:
+        """Write the model to a folder, in our layout or in Hugging Face's."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if layout == "huggingface":
+            config = huggingface.write_config(self.config) | {"dtype": self.dtype}
+            tensors = huggingface.write_state(self.config, self.state)
+        else:
+            config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
+            tensors = self.state
+        files.write(folder / files.WEIGHTS, tensors, self.dtype)
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        if self.tokenizer is not None:
+            self.tokenizer.save(folder)
+
+
+def create(family: str, seed: int = 0, **settings: Any) -> Model:
+    """A new model of a family or a named size, initialised as published."""
+    import torch
+
+    from vesalius.families import configuration
+
+    config = configuration(family, **settings)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = family_of(config).network(config)
+    state = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    return Model(config, state)
+
+
+def load(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    allow_non_finite: bool = False,
+) -> Model:
+    """Load a specimen, a folder, or a Hugging Face model, whichever the name is first."""
+    specimen = SPECIMENS / str(name)
+    if str(name) in specimens():
+        return load_folder(specimen, allow_non_finite)
+    if Path(name).is_dir():
+        return load_folder(Path(name), allow_non_finite)
+    if not HUB_NAME.fullmatch(str(name)):
+        raise UnknownModel(
+            f"there is no folder {str(name)!r}, and it cannot be a Hugging Face name; "
+            f"expected a folder with config.json, or a name such as gpt2"
+        )
+    return load_folder(_fetch(str(name), revision, local_files_only), allow_non_finite)
+
+
+def specimens() -> list[str]:
+    """The models that ship with the package."""
+    return sorted(p.name for p in SPECIMENS.iterdir() if p.is_dir()) if SPECIMENS.exists() else []
+
+
+def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
+    """The folder of a Hugging Face model in its cache, downloaded if need be."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    wanted = ["config.json", files.WEIGHTS, files.INDEX, "model-*.safetensors"]
+    wanted += ["tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"]
+    try:
+        return Path(
+            snapshot_download(
+                name, revision=revision, allow_patterns=wanted, local_files_only=local_files_only
+            )
+        )
+    except RevisionNotFoundError as error:
+        raise UnknownModel(f"{name} has no revision {revision!r}") from error
+    except RepositoryNotFoundError as error:
+        raise UnknownModel(
+            f"there is no folder and no Hugging Face model {name!r}; {nearest(name, names())}"
+        ) from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        offline = local_files_only or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+        reason = "the network is not to be used" if offline else "the network does not answer"
+        raise Unreachable(
+            f"{name!r} is no folder here and not in Hugging Face's cache, and {reason}"
+        ) from error
+
+
+def load_folder(folder: Path, allow_non_finite: bool = False) -> Model:
+    """Load a folder in our layout or in Hugging Face's."""
+    if not (folder / "config.json").exists():
+        raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
+    described = files.read_json(folder / "config.json")
+    tensors = files.read_folder(folder)
+    if "vesalius" in described:
+        config = _own_config(described)
+        state = _own_state(config, tensors.arrays)
+    else:
+        config = huggingface.read_config(described, huggingface.shapes_of(tensors.arrays))
+        state = huggingface.read_state(config, tensors.arrays)
+    if not allow_non_finite:
+        _require_finite(state)
+    tokenizer = read_tokenizer(folder)
+    vocabulary = getattr(config, "vocabulary", None)
+    if tokenizer is not None and vocabulary is not None and tokenizer.size > vocabulary:
+        raise CheckpointMismatch(
+            f"the tokenizer has {tokenizer.size} words, the embedding {vocabulary}; "
+            f"they do not belong together"
+        )
+    return Model(config, state, tokenizer, tensors.dtype)
+
+
+def _own_config(described: dict[str, Any]) -> Config:
+    settings = {k: v for k, v in described.items() if k not in ("vesalius", "dtype")}
+    family = described["vesalius"]
+    if family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise UnknownConfiguration(f"config.json says family {family!r}; known are {known}")
+    try:
+        return FAMILIES[family].config().change(**settings)
+    except ValueError as error:
+        raise UnknownConfiguration(f"config.json contradicts itself: {error}") from error
+
+
+def _own_state(config: Config, tensors: dict[str, Array]) -> dict[str, Array]:
+    wanted = layout.shapes(config)
+    problems = [f"missing: {name}" for name in sorted(set(wanted) - set(tensors))]
+    problems += [f"unexpected: {name}" for name in sorted(set(tensors) - set(wanted))]
+    problems += [
+        f"misshapen: {name} is {tensors[name].shape}, expected {shape}"
+        for name, shape in wanted.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    if problems:
+        raise CheckpointMismatch(
+            f"the tensors do not fit config.json ({len(problems)}): {'; '.join(problems)}"
+        )
+    return tensors
+
+
+def _require_finite(state: Mapping[str, Array]) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = [
+            name
+            for name, array in state.items()
+            if not np.isfinite(array.sum()) and not np.isfinite(array).all()
+        ]
+    if bad:
+        raise NotFinite(
+            f"NaN or infinity in {', '.join(bad)}; to load it nevertheless say allow_non_finite"
+        )

@@ -1,0 +1,84 @@
+"""BERT with its heads (51 to 59)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from vesalius.families.configs import Bert
+from vesalius.models.blocks import (
+    ACTIVATIONS,
+    Block,
+    LearnedPositions,
+    initialise,
+    padding_mask,
+)
+
+
+@dataclass(frozen=True)
+class BertOutput:
+    """What BERT gives; None where the head is not there."""
+
+    hidden: Tensor
+    """H[L], batch x n x embedding."""
+    pooled: Tensor | None
+    """hᶜ (57), batch x embedding."""
+    mlm: Tensor | None
+    """Logits of the word at every position (55), batch x n x vocabulary."""
+    nsp: Tensor | None
+    """Logits of the sentence pair (58), batch x 2."""
+    labels: Tensor | None
+    """Logits of a fine-tuned head, batch x labels, or batch x n x labels where tokens get them."""
+
+
+class MaskedHead(nn.Module):
+    """The MLM head up to its tied product: (53) and (54)."""
+
+    def __init__(self, config: Bert) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.embedding, config.embedding)
+        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.bias = nn.Parameter(torch.empty(config.vocabulary))
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
+        return F.linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
+
+
+class BertNetwork(nn.Module):
+    """Token ids (batch x n), their segments and which are real, to a ``BertOutput``."""
+
+    def __init__(self, config: Bert) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.positions = LearnedPositions(config.context, config.embedding)
+        self.segments = nn.Embedding(config.segments, config.embedding)
+        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.pooler = nn.Linear(config.embedding, config.embedding) if config.pooler else None
+        self.mlm_head = MaskedHead(config) if config.mlm_head else None
+        self.nsp_head = nn.Linear(config.embedding, 2) if config.nsp_head else None
+        self.label_head = nn.Linear(config.embedding, config.labels) if config.labels else None
+        self.label_tokens = config.labelled != "sequence"
+        self.dropout = nn.Dropout(config.dropout)
+        initialise(self)
+
+    def forward(
+        self, ids: Tensor, segments: Tensor | None = None, real: Tensor | None = None
+    ) -> BertOutput:
+        x = self.embedding(ids)
+        segments = torch.zeros_like(ids) if segments is None else segments
+        x = self.dropout(self.norm(x + self.positions(x) + self.segments(segments)))
+        mask = padding_mask(real)
+        for block in self.blocks:
+            x = block(x, mask)
+        pooled = torch.tanh(self.pooler(x[:, 0])) if self.pooler is not None else None
+        mlm = self.mlm_head(x, self.embedding.weight) if self.mlm_head is not None else None
+        nsp = None
+        if self.nsp_head is not None and pooled is not None:
+            nsp = self.nsp_head(self.dropout(pooled))
+        labels = None
+        if self.label_head is not None:
+            labels = self.label_head(self.dropout(x if self.label_tokens else pooled))
+        return BertOutput(x, pooled, mlm, nsp, labels)

@@ -1,0 +1,142 @@
+"""Transformer blocks (24 to 38), which six families are made of."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from vesalius.families.configs import Blocks
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+
+
+class Attention(nn.Module):
+    """Multi-head attention (31), all heads at once."""
+
+    def __init__(self, config: Blocks) -> None:
+        super().__init__()
+        s = config.symbols()
+        self.heads, self.dropout = config.heads, config.dropout
+        embedding, bias = config.embedding, config.attention_bias
+        self.query = nn.Linear(embedding, s["M"] * s["d_k"], bias=bias)
+        self.key = nn.Linear(embedding, s["M"] * s["d_k"], bias=bias)
+        self.value = nn.Linear(embedding, s["M"] * s["d_v"], bias=bias)
+        self.output = nn.Linear(s["M"] * s["d_v"], embedding, bias=bias)
+
+    def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        batch, n, _ = x.shape
+        q, k, v = (
+            project(x).view(batch, n, self.heads, -1).transpose(1, 2)
+            for project in (self.query, self.key, self.value)
+        )
+        dropout = self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal
+        )
+        return self.output(attended.transpose(1, 2).reshape(batch, n, -1))
+
+
+class Feedforward(nn.Module):
+    """The feedforward network of a block (37)."""
+
+    def __init__(self, config: Blocks) -> None:
+        super().__init__()
+        width = config.symbols()["d_f"]
+        self.inner = nn.Linear(config.embedding, width)
+        self.outer = nn.Linear(width, config.embedding)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.activation(self.inner(x)))
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation of every component over all tokens of a batch."""
+
+    def __init__(self, embedding: int, eps: float) -> None:
+        super().__init__(embedding, eps=eps)
+        self.num_batches_tracked = None  # only a running average without momentum needs it
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+
+
+def normalisation(config: Blocks) -> nn.Module:
+    kind = BatchNorm if getattr(config, "normalisation", "layer") == "batch" else nn.LayerNorm
+    return kind(config.embedding, eps=config.epsilon)
+
+
+class Block(nn.Module):
+    """One transformer block (32), in either order of Figure 14."""
+
+    def __init__(self, config: Blocks) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.attention_norm = normalisation(config)
+        self.feedforward = Feedforward(config)
+        self.feedforward_norm = normalisation(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.norm_first = config.symbols()["variant"] == 2
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+        if self.norm_first:
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask, causal))
+            return x + self.dropout(self.feedforward(self.feedforward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask, causal)))
+        return self.feedforward_norm(x + self.dropout(self.feedforward(x)))
+
+
+def padding_mask(real: Tensor | None) -> Tensor | None:
+    """The mask that keeps padding from being attended to, for all heads and queries."""
+    return None if real is None else real[:, None, None, :]
+
+
+class SinusoidalPositions(nn.Module):
+    """The fixed positional encodings of [58], made for the length that comes."""
+
+    def __init__(self, embedding: int) -> None:
+        super().__init__()
+        even = torch.arange(0, embedding, 2, dtype=torch.float64)
+        self.embedding, self.frequencies = embedding, torch.exp(-even / embedding * math.log(10000))
+
+    def forward(self, like: Tensor) -> Tensor:
+        n = like.shape[1]
+        angles = torch.outer(torch.arange(n, dtype=torch.float64), self.frequencies)
+        both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        return both[:, : self.embedding].to(like)
+
+
+class LearnedPositions(nn.Module):
+    """One vector for each position."""
+
+    def __init__(self, context: int, embedding: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(context, embedding))
+
+    def forward(self, like: Tensor) -> Tensor:
+        return self.weight[: like.shape[1]]
+
+
+def initialise(module: nn.Module, std: float = 0.02, layers: int | None = None) -> None:
+    """Normal weights, zero biases, unit gains; with ``layers``, GPT-2's residual scaling.
+
+    GPT-2 draws what is added to the residual stream with std / sqrt(2 L), because 2 L sublayers add
+    to it.
+    """
+    for name, parameter in module.named_parameters():
+        if name.endswith("norm.weight"):
+            nn.init.ones_(parameter)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        elif layers and name.endswith(("attention.output.weight", "feedforward.outer.weight")):
+            nn.init.normal_(parameter, std=std / math.sqrt(2 * layers))
+        else:
+            nn.init.normal_(parameter, std=std)

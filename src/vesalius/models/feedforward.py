@@ -1,0 +1,25 @@
+"""The feedforward language model (6)."""
+
+from torch import Tensor, nn
+
+from vesalius.families.configs import Feedforward
+from vesalius.models.blocks import ACTIVATIONS
+
+
+class FeedforwardNetwork(nn.Module):
+    """Windows of token ids (batch x n) to the logits of the next token (batch x vocabulary)."""
+
+    def __init__(self, config: Feedforward) -> None:
+        super().__init__()
+        widths = [config.context * config.embedding] + [config.hidden] * config.layers
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.layers = nn.ModuleList(nn.Linear(width, config.hidden) for width in widths[:-1])
+        self.output = nn.Linear(config.hidden, config.vocabulary, bias=config.output_bias)
+        self.activation = ACTIVATIONS[config.activation]
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        h = self.embedding(ids).flatten(1)
+        for layer in self.layers:
+            h = self.dropout(self.activation(layer(h)))
+        return self.output(h)

@@ -1,0 +1,115 @@
+"""Elman and LSTM language models (13), on PyTorch's fused recurrent kernels."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from vesalius.families.configs import LSTM, Elman, Recurrent
+
+
+class RecurrentLayer(nn.Module):
+    """Weights of one layer, ``gates`` of them stacked; one bias, as in (41) and (44) to (48)."""
+
+    def __init__(self, width_in: int, width: int, gates: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(width)
+        self.input = nn.Linear(width_in, gates * width)
+        self.recurrent = nn.Linear(width, gates * width, bias=False)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def weights(self) -> list[Tensor]:
+        # PyTorch's kernels want a second bias; the paper has one.
+        second = torch.zeros_like(self.input.bias)
+        return [self.input.weight, self.recurrent.weight, self.input.bias, second]
+
+
+class RecurrentNetwork(nn.Module):
+    """Token ids (batch x n) to logits (batch x n x vocabulary); a state may be carried along."""
+
+    gates: int
+
+    def __init__(self, config: Recurrent) -> None:
+        super().__init__()
+        self.width = config.hidden or config.embedding
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.layers = nn.ModuleList(
+            RecurrentLayer(config.embedding if l == 0 else self.width, self.width, self.gates)
+            for l in range(config.layers)
+        )
+        self.output = None if config.tied else nn.Linear(self.width, config.vocabulary, bias=False)
+        self.output_bias = (
+            nn.Parameter(torch.zeros(config.vocabulary)) if config.output_bias else None
+        )
+        self.dropout: nn.Dropout = nn.Dropout(config.dropout)
+
+    def initial_state(self, batch: int) -> tuple[Tensor, ...]:
+        """Zeros: layers x batch x width, once for h and, in an LSTM, once for c."""
+        weight = self.embedding.weight
+        shape = (len(self.layers), batch, self.width)
+        return tuple(weight.new_zeros(shape) for _ in range(2 if self.gates == 4 else 1))
+
+    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        raise AssertionError("every kind says its own")
+
+    def continued(
+        self, ids: Tensor, state: tuple[Tensor, ...] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Logits, and the state to go on from."""
+        state = self.initial_state(len(ids)) if state is None else state
+        x, state = self.run(self.dropout(self.embedding(ids)), state)
+        weight = self.embedding.weight if self.output is None else self.output.weight
+        return F.linear(self.dropout(x), weight, self.output_bias), state
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.continued(ids)[0]
+
+    def _typed_layers(self) -> list[RecurrentLayer]:
+        return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]
+
+    def _kernel_arguments(self) -> tuple[list[Tensor], bool, int, float, bool, bool, bool]:
+        weights = [weight for layer in self._typed_layers() for weight in layer.weights()]
+        dropout = self.dropout.p if self.training else 0.0
+        return weights, True, len(self.layers), dropout, self.training, False, True
+
+
+class LSTMNetwork(RecurrentNetwork):
+    gates = 4
+
+    def __init__(self, config: LSTM) -> None:
+        super().__init__(config)
+
+    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        x, *state_after = torch.lstm(x, state, *self._kernel_arguments())
+        return x, tuple(state_after)
+
+
+class ElmanNetwork(RecurrentNetwork):
+    gates = 1
+
+    def __init__(self, config: Elman) -> None:
+        super().__init__(config)
+        self.activation = config.activation
+
+    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        if self.activation == "sigmoid":
+            return self._run_step_by_step(x, state[0])
+        kernel = torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu
+        x, after = kernel(x, state[0], *self._kernel_arguments())
+        return x, (after,)
+
+    def _run_step_by_step(self, x: Tensor, states: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """PyTorch has no fused kernel for the sigmoid of Mikolov's network."""
+        after = []
+        for layer, h in zip(self._typed_layers(), states, strict=True):
+            from_below, outputs = layer.input(x), []
+            for i in range(x.shape[1]):
+                h = torch.sigmoid(from_below[:, i] + layer.recurrent(h))
+                outputs.append(h)
+            after.append(h)
+            x = torch.stack(outputs, dim=1)
+            if layer is not self.layers[-1]:
+                x = self.dropout(x)
+        return x, (torch.stack(after),)

@@ -1,0 +1,52 @@
+"""The time series transformer (7.2), as published."""
+
+import math
+
+from torch import Tensor, nn
+
+from vesalius.families.configs import TST
+from vesalius.models.blocks import (
+    ACTIVATIONS,
+    Block,
+    LearnedPositions,
+    SinusoidalPositions,
+    padding_mask,
+)
+
+
+class TSTNetwork(nn.Module):
+    """Series (batch x n x channels), and which steps are real, to series, logits or values."""
+
+    def __init__(self, config: TST) -> None:
+        super().__init__()
+        s = config.symbols()
+        self.scale = math.sqrt(config.embedding)
+        self.flat = config.head != "series"
+        self.projection = nn.Linear(config.channels, config.embedding)
+        self.positions = (
+            LearnedPositions(config.context, config.embedding)
+            if config.positions == "learned"
+            else SinusoidalPositions(config.embedding)
+        )
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.output = nn.Linear(s["read"], s["outputs"])
+        self.activation = ACTIVATIONS[config.activation]
+        self.dropout = nn.Dropout(config.dropout)
+        if isinstance(self.positions, LearnedPositions):
+            nn.init.uniform_(self.positions.weight, -0.02, 0.02)
+
+    def hidden(self, series: Tensor, real: Tensor | None = None) -> Tensor:
+        """States after the activation (batch x n x embedding)."""
+        x = self.projection(series) * self.scale
+        x = self.dropout(x + self.positions(x))
+        mask = padding_mask(real)
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.dropout(self.activation(x))
+
+    def forward(self, series: Tensor, real: Tensor | None = None) -> Tensor:
+        x = self.hidden(series, real)
+        if not self.flat:
+            return self.output(x)
+        # The output layer reads all positions: zeros where there is padding.
+        return self.output((x if real is None else x * real[..., None]).flatten(1))

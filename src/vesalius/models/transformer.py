@@ -1,0 +1,41 @@
+"""The transformer language model (11): transformer, gpt2 and igpt."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from vesalius.families.configs import Transformer
+from vesalius.models.blocks import Block, LearnedPositions, SinusoidalPositions, initialise
+
+
+class TransformerNetwork(nn.Module):
+    """Token ids (batch x n) to logits (batch x n x vocabulary)."""
+
+    def __init__(self, config: Transformer) -> None:
+        super().__init__()
+        self.causal, self.norm_first = config.causal, config.variant == 2
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.positions = (
+            LearnedPositions(config.context, config.embedding)
+            if config.positions == "learned"
+            else SinusoidalPositions(config.embedding)
+        )
+        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.output = (
+            None if config.tied else nn.Linear(config.embedding, config.vocabulary, bias=False)
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        initialise(self, layers=config.layers)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """What the logits are read from (batch x n x embedding)."""
+        x = self.embedding(ids)
+        x = x + self.positions(x)
+        x = self.dropout(x if self.norm_first else self.norm(x))
+        for block in self.blocks:
+            x = block(x, causal=self.causal)
+        return self.norm(x) if self.norm_first else x
+
+    def forward(self, ids: Tensor) -> Tensor:
+        weight = self.embedding.weight if self.output is None else self.output.weight
+        return F.linear(self.hidden(ids), weight)

@@ -1,0 +1,70 @@
+"""The vision transformer (7.1)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vesalius.families.configs import ViT
+from vesalius.models.blocks import Block, LearnedPositions, initialise
+
+
+@dataclass(frozen=True)
+class ViTOutput:
+    """What the vision transformer gives; None where the head is not there."""
+
+    hidden: Tensor
+    """Normalised states, batch x (patches + 1) x embedding; the class token comes first."""
+    pooled: Tensor | None
+    """tanh layer on the class token, batch x embedding."""
+    logits: Tensor | None
+    """Class head, batch x classes."""
+    patches: Tensor | None
+    """Masked-patch head: flattened patches, batch x patches x (patch² channels)."""
+
+
+class ViTNetwork(nn.Module):
+    """Pixels (batch x channels x height x width) to a ``ViTOutput``."""
+
+    def __init__(self, config: ViT) -> None:
+        super().__init__()
+        s = config.symbols()
+        self.patch = config.patch
+        self.projection = nn.Linear(s["P2C"], config.embedding)
+        self.class_token = nn.Parameter(torch.empty(config.embedding))
+        self.positions = LearnedPositions(s["n_max"], config.embedding)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.pooler = nn.Linear(config.embedding, config.embedding) if config.pooler else None
+        self.class_head = nn.Linear(config.embedding, config.classes) if config.classes else None
+        self.mask_token = (
+            nn.Parameter(torch.empty(config.embedding)) if config.masked_patch_head else None
+        )
+        self.patch_head = (
+            nn.Linear(config.embedding, s["P2C"]) if config.masked_patch_head else None
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        initialise(self)
+
+    def cut(self, pixels: Tensor) -> Tensor:
+        """Flattened patches, row by row, the colours of a pixel together."""
+        batch, channels, height, width = pixels.shape
+        P = self.patch
+        grid = pixels.view(batch, channels, height // P, P, width // P, P)
+        return grid.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, P * P * channels)
+
+    def forward(self, pixels: Tensor, masked: Tensor | None = None) -> ViTOutput:
+        x = self.projection(self.cut(pixels))
+        if masked is not None and self.mask_token is not None:
+            x = torch.where(masked[..., None], self.mask_token, x)
+        x = torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1)
+        x = self.dropout(x + self.positions(x))
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return ViTOutput(
+            x,
+            torch.tanh(self.pooler(x[:, 0])) if self.pooler is not None else None,
+            self.class_head(x[:, 0]) if self.class_head is not None else None,
+            self.patch_head(x[:, 1:]) if self.patch_head is not None else None,
+        )
