@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, huggingface, layout
+from vesalius.checkpoints import files, huggingface, layout, tables
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     CheckpointMismatch,
@@ -42,8 +42,11 @@ class Model:
         state: Mapping[str, Array],
         tokenizer: Tokenizer | None = None,
         dtype: str = "float32",
+        origin: Mapping[str, Any] | None = None,
     ) -> None:
         self.config, self.state, self.tokenizer, self.dtype = config, dict(state), tokenizer, dtype
+        self.origin = dict(origin or {})
+        """The config.json that it came with, for what our configuration has no word for."""
 
     @property
     def family(self) -> str:
@@ -70,7 +73,7 @@ class Model:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if layout == "huggingface":
-            config = huggingface.write_config(self.config) | {"dtype": self.dtype}
+            config = huggingface.write_config(self.config, self.origin) | {"dtype": self.dtype}
             tensors = huggingface.write_state(self.config, self.state)
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
@@ -174,7 +177,7 @@ def load_folder(folder: Path, allow_non_finite: bool = False) -> Model:
             f"the tokenizer has {tokenizer.size} words, the embedding {vocabulary}; "
             f"they do not belong together"
         )
-    return Model(config, state, tokenizer, tensors.dtype)
+    return Model(config, state, tokenizer, tensors.dtype, described)
 
 
 def _own_config(described: dict[str, Any]) -> Config:
@@ -198,10 +201,7 @@ def _own_state(config: Config, tensors: dict[str, Array]) -> dict[str, Array]:
         for name, shape in wanted.items()
         if name in tensors and tensors[name].shape != shape
     ]
-    if problems:
-        raise CheckpointMismatch(
-            f"the tensors do not fit config.json ({len(problems)}): {'; '.join(problems)}"
-        )
+    tables.require(problems)
     return tensors
 
 

@@ -1,75 +1,20 @@
 """Hugging Face's checkpoints of GPT-2, BERT and ViT, in both directions.
 
-Each row is (our name, their name, transform). A row that is missing, unknown or misshapen is an
-error that lists every such row; nothing is ever initialised on the side.
+GPT-2's matrices are stored transposed there, with queries, keys and values fused.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from vesalius.checkpoints import layout
+from vesalius.checkpoints import tables
+from vesalius.checkpoints.layout import Shape
+from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, both, kernel, third
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import configs
 from vesalius.families.configs import Config
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Transform:
-    """How one of our arrays is seen in theirs, and how theirs is made of ours.
-
-    Several of our arrays may share one of theirs (``parts``), side by side along its last axis.
-    """
-
-    name: str
-    look: Callable[[Array], Array]
-    back: Callable[[Array], Array]
-    part: int | None = None
-
-
-SAME = Transform("the same", lambda a: a, lambda a: a)
-TRANSPOSED = Transform("transposed", lambda a: a.T, lambda a: a.T)
-ROW = Transform("without its first axis", lambda a: a[0], lambda a: a[None])
-ENTRY = Transform("without its first two axes", lambda a: a[0, 0], lambda a: a[None, None])
-
-
-def third(k: int) -> Transform:
-    """The k-th third of the fused queries, keys and values, transposed."""
-    name = f"{('first', 'second', 'last')[k]} third of the columns, transposed"
-    return Transform(
-        name,
-        lambda a: a[..., k * (a.shape[-1] // 3) : (k + 1) * (a.shape[-1] // 3)].T,
-        lambda a: a.T,
-        part=k,
-    )
-
-
-def kernel(patch: int) -> Transform:
-    """A convolution over patches; ours has the colours of a pixel together."""
-    return Transform(
-        "colours last, flattened",
-        lambda a: a.transpose(0, 2, 3, 1).reshape(len(a), -1),
-        lambda a: a.reshape(len(a), patch, patch, -1).transpose(0, 3, 1, 2),
-    )
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the table; l counts layers from zero in both."""
-
-    ours: str
-    theirs: str
-    transform: Transform = SAME
-
-
-def _both(ours: str, theirs: str) -> list[Row]:
-    return [Row(f"{ours}.{kind}", f"{theirs}.{kind}") for kind in ("weight", "bias")]
 
 
 def _gpt2(config: configs.GPT2) -> list[Row]:
@@ -87,11 +32,11 @@ def _gpt2(config: configs.GPT2) -> list[Row]:
         Row("positions.weight", "wpe.weight"),
         *fused,
         *transposed("attention.output", "attn.c_proj"),
-        *_both("blocks.{l}.attention_norm", "h.{l}.ln_1"),
+        *both("blocks.{l}.attention_norm", "h.{l}.ln_1"),
         *transposed("feedforward.inner", "mlp.c_fc"),
         *transposed("feedforward.outer", "mlp.c_proj"),
-        *_both("blocks.{l}.feedforward_norm", "h.{l}.ln_2"),
-        *_both("norm", "ln_f"),
+        *both("blocks.{l}.feedforward_norm", "h.{l}.ln_2"),
+        *both("norm", "ln_f"),
         Row("output.weight", "lm_head.weight"),
     ]
 
@@ -99,12 +44,12 @@ def _gpt2(config: configs.GPT2) -> list[Row]:
 def _encoder_blocks(attention: str) -> list[Row]:
     layer = "encoder.layer.{l}"
     return [
-        *_both("blocks.{l}.attention.query", f"{layer}.attention.{attention}.query"),
-        *_both("blocks.{l}.attention.key", f"{layer}.attention.{attention}.key"),
-        *_both("blocks.{l}.attention.value", f"{layer}.attention.{attention}.value"),
-        *_both("blocks.{l}.attention.output", f"{layer}.attention.output.dense"),
-        *_both("blocks.{l}.feedforward.inner", f"{layer}.intermediate.dense"),
-        *_both("blocks.{l}.feedforward.outer", f"{layer}.output.dense"),
+        *both("blocks.{l}.attention.query", f"{layer}.attention.{attention}.query"),
+        *both("blocks.{l}.attention.key", f"{layer}.attention.{attention}.key"),
+        *both("blocks.{l}.attention.value", f"{layer}.attention.{attention}.value"),
+        *both("blocks.{l}.attention.output", f"{layer}.attention.output.dense"),
+        *both("blocks.{l}.feedforward.inner", f"{layer}.intermediate.dense"),
+        *both("blocks.{l}.feedforward.outer", f"{layer}.output.dense"),
     ]
 
 
@@ -114,16 +59,16 @@ def _bert(config: configs.Bert) -> list[Row]:
         Row("embedding.weight", "embeddings.word_embeddings.weight"),
         Row("positions.weight", "embeddings.position_embeddings.weight"),
         Row("segments.weight", "embeddings.token_type_embeddings.weight"),
-        *_both("norm", "embeddings.LayerNorm"),
+        *both("norm", "embeddings.LayerNorm"),
         *_encoder_blocks("self"),
-        *_both("blocks.{l}.attention_norm", "encoder.layer.{l}.attention.output.LayerNorm"),
-        *_both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.output.LayerNorm"),
-        *_both("pooler", "pooler.dense"),
-        *_both("mlm_head.dense", "cls.predictions.transform.dense"),
-        *_both("mlm_head.norm", "cls.predictions.transform.LayerNorm"),
+        *both("blocks.{l}.attention_norm", "encoder.layer.{l}.attention.output.LayerNorm"),
+        *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.output.LayerNorm"),
+        *both("pooler", "pooler.dense"),
+        *both("mlm_head.dense", "cls.predictions.transform.dense"),
+        *both("mlm_head.norm", "cls.predictions.transform.LayerNorm"),
         Row("mlm_head.bias", "cls.predictions.bias"),
-        *_both("nsp_head", "cls.seq_relationship"),
-        *_both("label_head", head),
+        *both("nsp_head", "cls.seq_relationship"),
+        *both("label_head", head),
     ]
 
 
@@ -135,11 +80,11 @@ def _vit(config: configs.ViT) -> list[Row]:
         Row("class_token", "embeddings.cls_token", ENTRY),
         Row("positions.weight", "embeddings.position_embeddings", ROW),
         *_encoder_blocks("attention"),
-        *_both("blocks.{l}.attention_norm", "encoder.layer.{l}.layernorm_before"),
-        *_both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.layernorm_after"),
-        *_both("norm", "layernorm"),
-        *_both("pooler", "pooler.dense"),
-        *_both("class_head", "classifier"),
+        *both("blocks.{l}.attention_norm", "encoder.layer.{l}.layernorm_before"),
+        *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.layernorm_after"),
+        *both("norm", "layernorm"),
+        *both("pooler", "pooler.dense"),
+        *both("class_head", "classifier"),
     ]
 
 
@@ -304,8 +249,11 @@ def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) ->
     }
 
 
-def write_config(config: Config) -> dict[str, Any]:
-    """Their config.json for a configuration of ours, or an error that says why there is none."""
+def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Their config.json for a configuration of ours, or an error that says why there is none.
+
+    What else stood in the config.json that the model came with, such as special tokens, is kept.
+    """
     kind, dialect = _dialect(config)
     _require_sayable(config)
     symbols = config.symbols()
@@ -316,10 +264,13 @@ def write_config(config: Config) -> dict[str, Any]:
             theirs[name] = THEIR_ACTIVATION[theirs[name]]
     architecture = _architecture(config)
     labels = getattr(config, "labels", 0) or getattr(config, "classes", 0)
-    if labels:
+    kept = dict(origin) if origin.get("model_type") == kind else {}
+    if kind == "gpt2":
+        kept = {"bos_token_id": None, "eos_token_id": None} | kept
+    if labels and len(kept.get("id2label", ())) != labels:
         theirs["id2label"] = {str(i): f"LABEL_{i}" for i in range(labels)}
         theirs["label2id"] = {f"LABEL_{i}": i for i in range(labels)}
-    return {"model_type": kind, "architectures": [architecture], **dialect.fixed, **theirs}
+    return {**kept, "model_type": kind, "architectures": [architecture], **dialect.fixed, **theirs}
 
 
 def _dialect(config: Config) -> tuple[str, Dialect]:
@@ -365,21 +316,6 @@ def _architecture(config: Any) -> str:
     )
 
 
-# ------------------------------------------------------------------------ tensors, both directions
-
-
-def table(config: Config) -> Iterator[Row]:
-    """The rows of a configuration, a row for every layer."""
-    _, dialect = _dialect(config)
-    wanted = layout.shapes(config)
-    for row in dialect.rows(config):
-        layers = range(config.symbols()["L"]) if "{l}" in row.ours else range(1)
-        for l in layers:
-            ours, theirs = row.ours.format(l=l), row.theirs.format(l=l)
-            if ours in wanted:
-                yield Row(ours, theirs, row.transform)
-
-
 def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Their tensors without prefix, old spellings and buffers."""
     found: dict[str, Any] = {}
@@ -399,58 +335,17 @@ def shapes_of(tensors: Mapping[str, Array]) -> dict[str, Shape]:
 
 
 def read_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Our state as views of their tensors; every row that does not fit is listed."""
+    """Our state as views of their tensors."""
     _, dialect = _dialect(config)
-    theirs = _plain(dialect, tensors)
-    rows = list(table(config))
-    problems = []
-    names = {row.theirs for row in rows}
-    for copy, original in dialect.tied.items():
-        if copy in theirs and copy not in names:
-            if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
-                problems.append(f"{copy} differs from {original}, to which it should be tied")
-            del theirs[copy]
-    problems += [f"missing: {name}" for name in sorted(names - set(theirs))]
-    problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
-    wanted, state = layout.shapes(config), {}
-    for row in rows:
-        if row.theirs not in theirs:
-            continue
-        array = theirs[row.theirs]
-        expected = _their_shape(row, wanted, rows)
-        if array.shape != expected:
-            problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
-        else:
-            state[row.ours] = row.transform.look(array)
-    if problems:
-        unique = list(dict.fromkeys(problems))
-        raise CheckpointMismatch(
-            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}"
-        )
-    return state
-
-
-def _their_shape(row: Row, wanted: Mapping[str, Shape], rows: list[Row]) -> Shape:
-    """The shape that a tensor of theirs must have, worked out on an array of no memory."""
-    if row.transform.part is None:
-        return row.transform.back(np.broadcast_to(np.float32(0), wanted[row.ours])).shape
-    shares = [wanted[r.ours] for r in rows if r.theirs == row.theirs]
-    return (*shares[0][:0:-1], sum(shape[0] for shape in shares))
+    return tables.read_state(config, dialect.rows(config), _plain(dialect, tensors), dialect.tied)
 
 
 def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     """Their tensors from our state, with the prefix of the class that is written."""
     _, dialect = _dialect(config)
-    parts: dict[str, dict[int, Array]] = {}
-    for row in table(config):
-        parts.setdefault(row.theirs, {})[row.transform.part or 0] = row.transform.back(
-            state[row.ours]
-        )
     bare = _architecture(config) in ("GPT2Model", "BertModel", "ViTModel")
     heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.")
     return {
-        name if bare or name.startswith(heads) else dialect.prefix + name: np.concatenate(
-            [pieces[k] for k in sorted(pieces)], axis=-1
-        )
-        for name, pieces in parts.items()
+        name if bare or name.startswith(heads) else dialect.prefix + name: array
+        for name, array in tables.write_state(config, dialect.rows(config), state).items()
     }

@@ -58,15 +58,23 @@ class Feedforward(nn.Module):
         return self.outer(self.activation(self.inner(x)))
 
 
-class BatchNorm(nn.BatchNorm1d):
+class BatchNorm(nn.Module):
     """Batch normalisation of every component over all tokens of a batch."""
 
     def __init__(self, embedding: int, eps: float) -> None:
-        super().__init__(embedding, eps=eps)
-        self.num_batches_tracked = None  # only a running average without momentum needs it
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(embedding))
+        self.bias = nn.Parameter(torch.zeros(embedding))
+        self.register_buffer("running_mean", torch.zeros(embedding))
+        self.register_buffer("running_var", torch.ones(embedding))
+        self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+        statistics = (self.get_buffer("running_mean"), self.get_buffer("running_var"))
+        normalised = F.batch_norm(
+            x.transpose(1, 2), *statistics, self.weight, self.bias, self.training, eps=self.eps
+        )
+        return normalised.transpose(1, 2)
 
 
 def normalisation(config: Blocks) -> nn.Module:
@@ -104,12 +112,14 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, embedding: int) -> None:
         super().__init__()
-        even = torch.arange(0, embedding, 2, dtype=torch.float64)
-        self.embedding, self.frequencies = embedding, torch.exp(-even / embedding * math.log(10000))
+        self.embedding = embedding
 
     def forward(self, like: Tensor) -> Tensor:
-        n = like.shape[1]
-        angles = torch.outer(torch.arange(n, dtype=torch.float64), self.frequencies)
+        double = {"dtype": torch.float64, "device": like.device}
+        even = torch.arange(0, self.embedding, 2, **double)
+        angles = torch.outer(
+            torch.arange(like.shape[1], **double), 10000 ** (-even / self.embedding)
+        )
         both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
         return both[:, : self.embedding].to(like)
 

@@ -1,0 +1,148 @@
+"""Tables between our state and another library's tensors, and what is done with them.
+
+Each row is (our name, their name, transform). A row that is missing, unknown or misshapen is an
+error that lists every such row; nothing is ever initialised on the side.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vesalius.checkpoints import layout
+from vesalius.checkpoints.layout import Shape
+from vesalius.equations.parameters import Array
+from vesalius.errors import CheckpointMismatch
+from vesalius.families.configs import Config
+
+
+@dataclass(frozen=True)
+class Transform:
+    """How one of our arrays is seen in theirs, and how theirs is made of ours.
+
+    Several of our arrays may share one of theirs: each is then a ``part`` of it along ``axis``.
+    """
+
+    name: str
+    look: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+    part: int | None = None
+    axis: int = -1
+
+
+SAME = Transform("the same", lambda a: a, lambda a: a)
+TRANSPOSED = Transform("transposed", lambda a: a.T, lambda a: a.T)
+ROW = Transform("without its first axis", lambda a: a[0], lambda a: a[None])
+ENTRY = Transform("without its first two axes", lambda a: a[0, 0], lambda a: a[None, None])
+
+
+def third(k: int) -> Transform:
+    """The k-th third of the fused queries, keys and values, transposed."""
+    name = f"{('first', 'second', 'last')[k]} third of the columns, transposed"
+    return Transform(
+        name,
+        lambda a: a[..., k * (a.shape[-1] // 3) : (k + 1) * (a.shape[-1] // 3)].T,
+        lambda a: a.T,
+        part=k,
+    )
+
+
+def kernel(patch: int) -> Transform:
+    """A convolution over patches; ours has the colours of a pixel together."""
+    return Transform(
+        "colours last, flattened",
+        lambda a: a.transpose(0, 2, 3, 1).reshape(len(a), -1),
+        lambda a: a.reshape(len(a), patch, patch, -1).transpose(0, 3, 1, 2),
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table; l counts layers from zero in both."""
+
+    ours: str
+    theirs: str
+    transform: Transform = SAME
+
+
+def both(ours: str, theirs: str) -> list[Row]:
+    """A weight and its bias, the same on both sides."""
+    return [Row(f"{ours}.{kind}", f"{theirs}.{kind}") for kind in ("weight", "bias")]
+
+
+def spread(rows: Sequence[Row], config: Config) -> list[Row]:
+    """The rows that a configuration has, one for every layer."""
+    wanted = layout.shapes(config)
+    found = []
+    for row in rows:
+        for l in range(config.symbols()["L"] if "{l}" in row.ours else 1):
+            ours, theirs = row.ours.format(l=l), row.theirs.format(l=l)
+            if ours in wanted:
+                found.append(Row(ours, theirs, row.transform))
+    return found
+
+
+def read_state(
+    config: Config, rows: Sequence[Row], theirs: Mapping[str, Array], tied: Mapping[str, str]
+) -> dict[str, Array]:
+    """Our state as views of their tensors; every row that does not fit is listed.
+
+    ``tied`` names tensors of theirs that only repeat another: they must be equal to it.
+    """
+    theirs, rows = dict(theirs), spread(rows, config)
+    names, problems = {row.theirs for row in rows}, []
+    for copy, original in tied.items():
+        if copy in theirs and copy not in names:
+            if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
+                problems.append(f"{copy} differs from {original}, to which it should be tied")
+            del theirs[copy]
+    problems += [f"missing: {name}" for name in sorted(names - set(theirs))]
+    problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
+    state, wanted = {}, layout.shapes(config)
+    for row in rows:
+        if row.theirs not in theirs:
+            continue
+        array, expected = theirs[row.theirs], _their_shape(row, wanted, rows)
+        if array.shape != expected:
+            problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
+        else:
+            state[row.ours] = row.transform.look(array)
+    require(problems)
+    return state
+
+
+def require(problems: list[str]) -> None:
+    """Raise one error that lists all problems, if there are any."""
+    if unique := list(dict.fromkeys(problems)):
+        raise CheckpointMismatch(
+            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}"
+        )
+
+
+def _their_shape(row: Row, wanted: Mapping[str, Shape], rows: Sequence[Row]) -> Shape:
+    """The shape that a tensor of theirs must have, worked out on arrays of no memory."""
+    shares = [r for r in rows if r.theirs == row.theirs]
+    empty = {r.ours: np.broadcast_to(np.float32(0), wanted[r.ours]) for r in shares}
+    pieces = [r.transform.back(empty[r.ours]).shape for r in shares]
+    axis = row.transform.axis
+    joined = list(pieces[0])
+    if row.transform.part is not None:
+        joined[axis] = sum(piece[axis] for piece in pieces)
+    return tuple(joined)
+
+
+def write_state(
+    config: Config, rows: Sequence[Row], state: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Their tensors from our state."""
+    pieces: dict[str, list[tuple[int, int, Array]]] = {}
+    for row in spread(rows, config):
+        transform = row.transform
+        piece = (transform.part or 0, transform.axis, transform.back(state[row.ours]))
+        pieces.setdefault(row.theirs, []).append(piece)
+    return {
+        name: parts[0][2]
+        if len(parts) == 1
+        else np.concatenate([a for _, _, a in sorted(parts, key=lambda p: p[0])], parts[0][1])
+        for name, parts in pieces.items()
+    }

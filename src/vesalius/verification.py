@@ -1,0 +1,231 @@
+"""Do the equations, the network and the field's own implementation agree? Step by step.
+
+All run on the same input, in single and in double precision; what they share is compared by the
+paper's symbols, and the first step that parts is named.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vesalius.dissection import dissect
+from vesalius.equations.parameters import Array
+from vesalius.errors import Unreachable, WrongKind
+from vesalius.families import configs
+from vesalius.model import Model
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+"""Relative to the largest number of a step: a wrong GELU is 4.7e-4 away, a rounding 6e-8 or 1e-16.
+
+Single precision is given room for the sums of large models."""
+
+PEERS = ("equations", "transformers")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far one step is from its counterpart, relative to its largest number."""
+
+    step: str
+    peer: str
+    distance: dict[str, float]
+    """By precision."""
+
+    @property
+    def fine(self) -> bool:
+        return all(far <= TOLERANCE[dtype] for dtype, far in self.distance.items())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.step, "peer": self.peer, **self.distance, "agrees": self.fine}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The agreement of every step that is shared."""
+
+    rows: tuple[Agreement, ...]
+
+    @property
+    def first_divergence(self) -> Agreement | None:
+        return next((row for row in self.rows if not row.fine), None)
+
+    def to_json(self) -> dict[str, Any]:
+        first = self.first_divergence
+        return {
+            "agrees": first is None,
+            "first_divergence": first.to_json() if first else None,
+            "steps": [row.to_json() for row in self.rows],
+        }
+
+
+def verify(
+    model: Model, against: str = "equations", length: int = 12, seed: int = 0
+) -> Verification:
+    """Run the equations, the network and, if asked, Transformers on the same random input."""
+    if against not in PEERS:
+        raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")
+    given = example(model, length, seed)
+    steps: dict[str, dict[str, dict[str, Array]]] = {}
+    for dtype in TOLERANCE:
+        cast = Model(model.config, {k: v.astype(dtype) for k, v in model.state.items()})
+        trace = dissect(cast, given.astype(dtype) if given.dtype.kind == "f" else given)
+        runs = {"equations": {step.name: step.value for step in trace.steps}}
+        runs["network"] = network_steps(cast, given)
+        if against == "transformers":
+            runs["transformers"] = transformers_steps(model, given, dtype)
+        steps[dtype] = runs
+    return _compare(steps)
+
+
+def _compare(steps: dict[str, dict[str, dict[str, Array]]]) -> Verification:
+    first = next(iter(steps.values()))
+    rows = []
+    for name in first["equations"]:
+        for peer in first:
+            if peer == "equations" or name not in first[peer]:
+                continue
+            distance = {
+                dtype: _distance(runs["equations"][name], runs[peer][name])
+                for dtype, runs in steps.items()
+                if name in runs[peer]
+            }
+            rows.append(Agreement(name, peer, distance))
+    return Verification(tuple(rows))
+
+
+def _distance(ours: Array, theirs: Array) -> float:
+    if ours.shape != theirs.shape:
+        return float("inf")
+    largest = np.abs(theirs).max(initial=0) or 1.0
+    return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0) / largest)
+
+
+def example(model: Model, length: int, seed: int) -> Any:
+    """An input that the model can read: tokens, an image or a series."""
+    rng, config = np.random.default_rng(seed), model.config
+    match config:
+        case configs.ViT():
+            return rng.normal(size=(config.image, config.image, config.channels))
+        case configs.TST():
+            return rng.normal(size=(config.channels, config.context))
+        case configs.Feedforward():
+            length = config.context
+    symbols = config.symbols()
+    return rng.integers(symbols["V"], size=min(length, symbols.get("n_max", length)))
+
+
+def network_steps(model: Model, given: Array) -> dict[str, Array]:
+    """What the network computes, by the paper's symbols; watched from outside."""
+    import torch
+
+    found: dict[str, Array] = {}
+
+    def watch(module: Any, record: Callable[[Array], None]) -> None:
+        module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
+
+    network, heads = model.network, model.config.symbols().get("M", 1)
+    for l, block in enumerate(getattr(network, "blocks", ()), 1):
+        for letter in ("query", "key", "value"):
+            watch(getattr(block.attention, letter), _split(found, letter[0], l, heads))
+        for letter, part in {"A": block.attention, "D": block.feedforward, "H": block}.items():
+            watch(part, partial(found.__setitem__, f"{letter}[{l}]"))
+    with torch.no_grad():
+        result = network(_tensor(model, given))
+    for module in network.modules():
+        module._forward_hooks.clear()
+    return found | _outputs(model, result)
+
+
+def _split(found: dict[str, Array], letter: str, l: int, heads: int) -> Callable[[Array], None]:
+    def record(array: Array) -> None:
+        for m, rows in enumerate(np.split(array, heads), 1):
+            found[f"{letter}[{l},{m}]"] = rows.T
+
+    return record
+
+
+def _tensor(model: Model, given: Array) -> Any:
+    import torch
+
+    dtype = next(iter(model.state.values())).dtype
+    if isinstance(model.config, configs.ViT):
+        return torch.tensor(given.transpose(2, 0, 1)[None].astype(dtype))
+    if isinstance(model.config, configs.TST):
+        return torch.tensor(given.T[None].astype(dtype))
+    return torch.tensor(given[None])
+
+
+def _outputs(model: Model, result: Any) -> dict[str, Array]:
+    """The network's results under the names of the equations that give them."""
+    match model.config:
+        case configs.Bert(labelled=labelled):
+            named = {"h_C": result.pooled, "Z": result.mlm, "z_C": result.nsp, "z": result.labels}
+            flat = {"h_C", "z_C", *({"z"} if labelled == "sequence" else set())}
+        case configs.ViT():
+            named, flat = {"H_e": result.hidden, "z": result.logits}, {"z"}
+        case configs.TST(head=head):
+            named, flat = (
+                ({"Omega_hat": result}, set()) if head == "series" else ({"z": result}, {"z"})
+            )
+        case configs.Feedforward():
+            named, flat = {"z": result}, {"z"}
+        case _:
+            named, flat = {"Z": result}, set()
+    return {
+        name: value[0].numpy() if name in flat else value[0].numpy().T
+        for name, value in named.items()
+        if value is not None
+    }
+
+
+def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Array]:
+    """What Transformers computes with the same weights, by the paper's symbols.
+
+    Its eager attention rounds scores to single precision, so that in double precision the fused one
+    is used, which keeps its scores to itself.
+    """
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise Unreachable("transformers is not installed; pip install transformers") from error
+
+    eager = dtype == "float32"
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder, layout="huggingface")
+        described = transformers.AutoConfig.from_pretrained(folder)
+        kind = getattr(transformers, described.architectures[0])
+        peer = kind.from_pretrained(
+            folder,
+            dtype=getattr(torch, dtype),
+            attn_implementation="eager" if eager else "sdpa",
+        ).eval()
+        cast = Model(model.config, {k: v[:0].astype(dtype) for k, v in model.state.items()})
+        with torch.no_grad():
+            out = peer(_tensor(cast, given), output_hidden_states=True, output_attentions=eager)
+    found: dict[str, Array] = {}
+    layers = model.config.symbols()["L"]
+    for l, hidden in enumerate(out.hidden_states):
+        last = l == layers and isinstance(model.config, configs.GPT2)
+        found["H_e" if last else f"H[{l}]"] = hidden[0].numpy().T
+    for l, attention in enumerate(out.attentions or () if eager else (), 1):
+        found |= {f"mu[{l},{m}]": scores.numpy() for m, scores in enumerate(attention[0], 1)}
+    columns = {"prediction_logits": "Z", "logits": "Z"}
+    if isinstance(model.config, configs.ViT) or model.config.symbols().get("labels"):
+        columns = {"logits": "z"}
+    if getattr(out, "seq_relationship_logits", None) is not None:
+        found["z_C"] = out.seq_relationship_logits[0].numpy()
+    elif getattr(model.config, "nsp_head", False):
+        found["z_C"], columns = out.logits[0].numpy(), {}
+    if getattr(out, "pooler_output", None) is not None and isinstance(model.config, configs.Bert):
+        found["h_C"] = out.pooler_output[0].numpy()
+    for theirs, ours in columns.items():
+        if getattr(out, theirs, None) is not None:
+            found[ours] = getattr(out, theirs)[0].numpy().T
+    if getattr(out, "start_logits", None) is not None:
+        found["z"] = torch.stack([out.start_logits[0], out.end_logits[0]]).numpy()
+    return found
