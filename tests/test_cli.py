@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -146,3 +147,172 @@ def test_a_full_disk_is_trouble_of_the_environment():
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    """A small GPT-2 with a tokenizer, in Hugging Face's layout."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    from vesalius import create
+    from vesalius.tokenizers import Tokenizer
+
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(["I forgot to take my umbrella"] * 3, vocab_size=270)
+    model = create("gpt2", layers=2, embedding=12, heads=3, vocabulary=270, context=9)
+    model.tokenizer = Tokenizer(tokenizer)
+    folder = tmp_path_factory.mktemp("gpt2")
+    model.save(folder, layout="huggingface")
+    return str(folder)
+
+
+def test_dissect_shows_every_step_and_the_likeliest_words(gpt2):
+    text = shown("dissect", gpt2, "take my")
+    for name in ("H[0]", "A[2]", "H_e", "Y_hat", "likeliest"):
+        assert name in text
+    assert "mu[1,1]" not in text
+    assert "30 steps inside heads are left out" in text
+    assert "mu[1,3]" in shown("dissect", gpt2, "take my", "--only", "mu[1]")
+
+
+def test_dissect_saves_and_speaks_json(gpt2, tmp_path):
+    file = tmp_path / "run.safetensors"
+    found = json.loads(shown("dissect", gpt2, "--ids", "1 2 3", "--save", str(file), "--json"))
+    assert found["ids"] == [1, 2, 3]
+    assert len(found["likeliest"]) == 10
+    names = {step["name"] for step in found["steps"]}
+    from vesalius.dissection import read_trace
+
+    assert set(read_trace(file).names()) == names >= {"A[1]", "mu[2,3]", "Z"}
+
+
+def test_verify_says_that_all_agrees(gpt2):
+    assert "All 35 steps agree." in shown("verify", gpt2, "--against", "transformers")
+    found = json.loads(shown("verify", gpt2, "--json"))
+    assert found["agrees"] is True
+    assert found["first_divergence"] is None
+
+
+def test_convert_writes_both_layouts_and_reads_pickles_only_here(gpt2, tmp_path):
+    import torch
+    from safetensors.numpy import load_file
+
+    assert "vesalius's layout" in shown("convert", gpt2, str(tmp_path / "own"), "--to", "vesalius")
+    shown("convert", str(tmp_path / "own"), str(tmp_path / "back"))
+    original = load_file(f"{gpt2}/model.safetensors")
+    back = load_file(tmp_path / "back" / "model.safetensors")
+    assert original.keys() == back.keys()
+    assert all((original[name] == back[name]).all() for name in original)
+
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    shutil.copy(f"{gpt2}/config.json", pickled)
+    tensors = {name: torch.tensor(array) for name, array in original.items()}
+    torch.save(tensors, pickled / "pytorch_model.bin")
+    refused = vesalius("verify", str(pickled))
+    assert refused.returncode == 2
+    assert "convert it with: vesalius convert" in refused.stderr
+    shown("convert", str(pickled), str(tmp_path / "unpickled"))
+    unpickled = load_file(tmp_path / "unpickled" / "model.safetensors")
+    assert all((original[name] == unpickled[name]).all() for name in original)
+
+
+def test_a_pickle_that_would_run_code_is_refused(gpt2, tmp_path):
+    import pickle
+
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    folder = tmp_path / "trap"
+    folder.mkdir()
+    shutil.copy(f"{gpt2}/config.json", folder)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"wte.weight": Trap()}))
+    done = vesalius("convert", str(folder), str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot be read as weights alone" in done.stderr
+    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_count_reads_a_checkpoints_folder(gpt2):
+    found = json.loads(shown("count", gpt2, "--json"))
+    assert found["family"] == "gpt2"
+    assert found["total"] == 270 * 12 + 9 * 12 + 2 * 12 + 2 * (12 * 144 + 13 * 12)
+
+
+def broken(gpt2, tmp_path, name="model.safetensors", content=None):
+    folder = tmp_path / "broken"
+    shutil.copytree(gpt2, folder)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content((folder / name).read_bytes()))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", None, "holds no config.json"),
+        ("model.safetensors", None, "holds no model.safetensors"),
+        ("model.safetensors", lambda data: data[:-4], "cut short"),
+        ("model.safetensors", lambda data: b"", "no safetensors file, or is cut short"),
+        ("model.safetensors", lambda data: b"\xff" * 8 + data, "no safetensors file"),
+        (
+            "model.safetensors",
+            lambda data: b"version https://git-lfs.github.com",
+            "Git LFS pointer",
+        ),
+        ("config.json", lambda data: b"{", "is not JSON"),
+        ("config.json", lambda data: data.replace(b'"gpt2"', b'"gpt9"'), "model_type 'gpt9'"),
+        (
+            "config.json",
+            lambda data: data.replace(b'"n_head": 3', b'"n_head": 5'),
+            "divided among 5",
+        ),
+        (
+            "config.json",
+            lambda data: data.replace(b'"n_layer": 2', b'"n_layer": 3'),
+            "missing: h.2.",
+        ),
+        (
+            "config.json",
+            lambda data: data.replace(b'"n_layer": 2', b'"n_layer": 1'),
+            "unexpected: h.1",
+        ),
+        ("config.json", lambda data: data.replace(b'"n_embd": 12', b'"n_embd": 6'), "misshapen: "),
+        ("tokenizer.json", lambda data: b"{}", "tokenizer"),
+        ("config.json", lambda data: data.replace(b": 270", b": 27"), "misshapen: wte.weight"),
+    ],
+)
+def test_a_broken_checkpoint_gets_one_line_and_exit_code_2(gpt2, tmp_path, name, content, message):
+    done = vesalius("dissect", broken(gpt2, tmp_path, name, content), "--ids", "1")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["../../etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
+        (["/etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
+        (["nobody/nothing", "x"], 3, "the network is not to be used"),
+        (["FOLDER"], 2, "expected TEXT or --ids"),
+        (["FOLDER", "--ids", "1 two"], 2, "--ids takes whole numbers"),
+        (["FOLDER", "--ids", "270"], 2, "token id 270 at position 0"),
+        (["FOLDER", "--ids", ""], 2, "at least one token"),
+        (["FOLDER", "--ids", "1 1 1 1 1 1 1 1 1 1"], 2, "10 positions, the model 9"),
+        (["FOLDER", "--ids", "1", "--only", "A[x]"], 2, "cannot read 'A[x]'"),
+    ],
+)
+def test_dissecting_what_cannot_be_is_refused(gpt2, arguments, code, message):
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    given = [gpt2 if argument == "FOLDER" else argument for argument in arguments]
+    done = vesalius("dissect", *given, env=environment)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr

@@ -39,12 +39,23 @@ def test_the_equations_need_numpy_only():
     assert not modules & {*HEAVY, "scipy"}
 
 
+def test_loading_and_dissecting_need_no_torch(tmp_path):
+    vesalius.create("gpt2", layers=1, embedding=12, vocabulary=9).save(tmp_path)
+    code = f"import vesalius; vesalius.dissect(vesalius.load({str(tmp_path)!r}), [1, 2])"
+    modules = loaded_by(code)
+    assert "vesalius.dissection" in modules
+    assert not modules & set(HEAVY)
+
+
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"dissection", "verification"},
+    {"terminal"},
+    {"verification"},
+    {"dissection"},
     {"model"},
-    {"checkpoints", "tokenizers"},
+    {"tokenizers"},
+    {"checkpoints"},
     {"models", "counting"},
     {"families"},
     {"equations"},
@@ -73,14 +84,19 @@ def test_imports_only_point_down(file):
 
 def test_the_public_names_are_those():
     assert sorted(vesalius.__all__) == [
+        "Model",
         "configuration",
         "cost",
         "count",
+        "create",
+        "dissect",
         "equations",
         "errors",
         "families",
+        "load",
         "random_parameters",
         "tracing",
+        "verify",
     ]
     for name in vesalius.__all__:
         assert getattr(vesalius, name) is not None

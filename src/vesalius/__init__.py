@@ -1,7 +1,8 @@
 """The executable anatomy of neural language models.
 
 Every numbered equation of the paper "Anatomy of Neural Language Models" is a function in
-``vesalius.equations``; ``count`` and ``cost`` say what a model is made of and what it computes.
+``vesalius.equations``. ``count`` and ``cost`` say what a model is made of and what it computes;
+``load`` and ``create`` give one, ``dissect`` takes it apart and ``verify`` holds it against others.
 Importing this costs next to nothing: parts are loaded when they are first used.
 """
 
@@ -14,9 +15,14 @@ if TYPE_CHECKING:
     from vesalius import families as families
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
+    from vesalius.dissection import dissect as dissect
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
+    from vesalius.model import Model as Model
+    from vesalius.model import create as create
+    from vesalius.model import load as load
+    from vesalius.verification import verify as verify
 
 __version__ = "0.1.0"
 
@@ -27,8 +33,13 @@ _PUBLIC = {
     "configuration": "vesalius.families:configuration",
     "cost": "vesalius.counting:cost",
     "count": "vesalius.counting:count",
+    "create": "vesalius.model:create",
+    "dissect": "vesalius.dissection:dissect",
+    "load": "vesalius.model:load",
+    "Model": "vesalius.model:Model",
     "random_parameters": "vesalius.families:random_parameters",
     "tracing": "vesalius.equations.tracing:tracing",
+    "verify": "vesalius.verification:verify",
 }
 
 __all__ = [*_PUBLIC]

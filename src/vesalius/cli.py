@@ -4,24 +4,19 @@ Verbs read their arguments, call the library and show what it gives, as a table 
 Exit codes: 0, 2 for bad input, 3 for trouble in the environment; an error is one line.
 """
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable
-from textwrap import indent
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius import __version__
+from vesalius import __version__, terminal
 from vesalius.errors import ImpossibleSetting, VesaliusError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from vesalius.counting import Cost, Count
-    from vesalius.equations import Equation
+    from vesalius.families.configs import Config
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
@@ -66,9 +61,19 @@ def models(model: str | None, as_json: bool) -> None:
             for name, rule in config.settings().items()
         ]
         if as_json:
-            return _print_json(rows)
-        shown = [(r["name"], r["symbol"], _value(r["value"]), _meaning(r)) for r in rows]
-        return _print(_table(("setting", "symbol", "value", "meaning"), shown, title=model))
+            return terminal.show_json(rows)
+        shown = [
+            (
+                r["name"],
+                r["symbol"],
+                terminal.setting_value(r["value"]),
+                terminal.setting_meaning(r),
+            )
+            for r in rows
+        ]
+        return terminal.show(
+            terminal.table(("setting", "symbol", "value", "meaning"), shown, title=model)
+        )
     found: list[dict[str, Any]] = []
     for name in names():
         counted = count(name)
@@ -76,22 +81,13 @@ def models(model: str | None, as_json: bool) -> None:
         numbers = {"family": counted.family, "parameters": counted.total}
         found.append({"name": name, **numbers, "source": source})
     if as_json:
-        return _print_json(found)
+        return terminal.show_json(found)
     listed = [
         (m["name"], FAMILIES[m["family"]].title, f"{m['parameters']:,}", m["source"]) for m in found
     ]
-    return _print(_table(("model", "family", "parameters", "source"), listed, right=(2,)))
-
-
-def _value(value: Any) -> str:
-    if type(value) is int:
-        return f"{value:,}"
-    return {None: "open", True: "true", False: "false"}.get(value, str(value))
-
-
-def _meaning(row: dict[str, Any]) -> str:
-    choices = ", ".join(map(str, row["choices"] or ()))
-    return f"{row['meaning']}: {choices}" if choices else str(row["meaning"])
+    return terminal.show(
+        terminal.table(("model", "family", "parameters", "source"), listed, right=(2,))
+    )
 
 
 @cli.command()
@@ -107,27 +103,12 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
 
     if number is not None:
         entry = eq.find(number)
-        return _print_json(entry.to_json()) if as_json else _show_equation(entry)
+        return terminal.show_json(entry.to_json()) if as_json else terminal.show_equation(entry)
     found = eq.numbered() + (eq.unnumbered() if everything else [])
     if as_json:
-        return _print_json([entry.to_json() for entry in found])
+        return terminal.show_json([entry.to_json() for entry in found])
     rows = [(e.label, e.section, e.title, e.plain.split("\n")[0]) for e in found]
-    return _print(_table(("", "section", "title", "formula"), rows, right=(0,)))
-
-
-def _show_equation(entry: "Equation") -> None:
-    from rich.text import Text
-
-    symbols = [(s.name, s.shape.replace(" × ", "×"), s.meaning) for s in entry.symbols]
-    file, line = entry.source
-    _print(
-        Text(f"{entry.label} {entry.title}", style="bold"),
-        Text(f"Section {entry.section} · {file}:{line} · {entry.name}()", style="dim"),
-        Text(f"\n{indent(entry.plain, '    ')}\n", style="bold cyan"),
-        _table(("symbol", "shape", "meaning"), symbols),
-        *([Text(f"\n{entry.remarks}")] if entry.remarks else []),
-        Text(f"\nLaTeX: {entry.latex}", style="dim"),
-    )
+    return terminal.show(terminal.table(("", "section", "title", "formula"), rows, right=(0,)))
 
 
 @cli.command()
@@ -150,128 +131,147 @@ def count(
     Example: vesalius count gpt2 --set heads=8 --cost --length 512
     """
     from vesalius.counting import cost_config, count_config
-    from vesalius.families import configuration
 
-    config = configuration(model)
+    config = _configuration(model)
     config = config.change(**{name: config.read(name, text) for name, text in settings})
     counted = count_config(config, model)
     costs = cost_config(config, length, batch, model) if with_cost else None
     if as_json:
-        _print_json(counted.to_json() | ({"cost": costs.to_json()} if costs else {}))
+        terminal.show_json(counted.to_json() | ({"cost": costs.to_json()} if costs else {}))
     else:
-        _show_count(counted)
+        terminal.show_count(counted)
         if costs:
-            _show_cost(costs)
+            terminal.show_cost(costs)
 
 
-def _show_count(counted: "Count") -> None:
-    from rich.text import Text
+def _configuration(model: str) -> "Config":
+    """Of a model's folder, where there is one of that name, else of a named size or family."""
+    from vesalius.families import configuration
 
-    from vesalius.families import FAMILIES
+    if Path(model).is_dir():
+        from vesalius.model import read_config
 
-    rows: list[tuple[Any, ...]] = []
-    for row in counted.rows:
-        formula = Text(row.formula)
-        if row.numbers not in ("", row.formula):
-            formula.append(f"\n= {row.numbers}", style="dim")
-        share = f"{100 * row.share:.1f} %"
-        times = f"× {row.times}" if row.times > 1 else ""
-        name = "  " * row.depth + row.name
-        rows.append((row.symbol, name, formula, f"{row.count:,}", times, share))
-    total = Text(f"{counted.total:,}", style="bold")
-    rows.append(("θ", Text("total", style="bold"), counted.formula, total))
-    heads = ("", "component", "formula", "parameters", "", "share")
-    family = FAMILIES[counted.family]
-    title = f"{counted.name}: {family.title} (Section {family.sections})"
-    sizes = ", ".join(f"{name} {_bytes(size)}" for name, size in counted.bytes.items())
-    lines = [Text(f"\n{sizes}")]
-    lines += [Text(f"{number:>13,}  {what}") for what, number in counted.also.items()]
-    if counted.also:
-        lines.insert(1, Text("\nCounted differently, the same model has:"))
-    _print(_table(heads, rows, right=(3, 4, 5), title=title), *lines)
+        return read_config(Path(model))
+    return configuration(model)
 
 
-def _show_cost(costs: "Cost") -> None:
-    from rich.text import Text
+@cli.command()
+@click.argument("model")
+@click.argument("text", required=False)
+@click.option("--ids", help="Token ids in place of TEXT, as in '31 41 59'.")
+@click.option("--only", help="Steps to keep, as in 'A[3], mu[1,*]'.")
+@click.option("--save", type=click.Path(dir_okay=False), help="Write all values to this file.")
+@click.option(
+    "--top", type=click.IntRange(0), default=10, show_default=True, help="Likeliest words."
+)
+@json_option
+def dissect(
+    model: str,
+    text: str | None,
+    ids: str | None,
+    only: str | None,
+    save: str | None,
+    top: int,
+    as_json: bool,
+) -> None:
+    """One forward pass of MODEL on TEXT in the paper's equations, every step.
 
-    rows: list[tuple[Any, ...]] = []
-    for row in costs.rows:
-        formula = "" if row.formula == "0" else row.formula
-        times = f"× {row.times}" if row.times > 1 else ""
-        numbers = (row.forward, row.forward + row.backward, row.pointwise)
-        shown = tuple(f"{n:,}" if n else "" for n in numbers)
-        rows.append((_label(row.equation), row.name, formula, times, *shown))
-    totals = (costs.forward, costs.training_step, costs.pointwise)
-    bold = tuple(Text(f"{n:,}", style="bold") for n in totals)
-    rows.append(("", Text("total", style="bold"), "", "", *bold))
-    heads = ("", "step", "products", "", "forward", "training step", "pointwise")
-    many = f"{costs.batch} sequences" if costs.batch > 1 else "one sequence"
-    title = f"Operations on {many} of {costs.length} tokens; a multiply-add is two"
-    memory = [(what, _bytes(size)) for what, size in costs.memory.items()]
-    memory.append(("total", _bytes(sum(costs.memory.values()))))
-    lines = (
-        [Text(f"\nGeneration keeps {costs.carried[0]}: {_bytes(costs.carried[1])}")]
-        if costs.carried
-        else []
-    )
-    _print(
-        Text(),
-        _table(heads, rows, right=(3, 4, 5, 6), title=title),
-        Text(
-            "\nForward and training step are matrix products; pointwise is all else in a forward "
-            "pass.\n"
-        ),
-        _table(("memory of a training step", "float32"), memory, right=(1,)),
-        *lines,
-    )
+    Example: vesalius dissect ./my-gpt2 "I forgot to take my" --only "A, Y_hat"
+    """
+    from vesalius.dissection import dissect as run
+    from vesalius.errors import UnknownStep
+    from vesalius.model import load
 
-
-def _label(equation: str) -> str:
-    if equation.isdigit():
-        return f"({equation})"
-    return f"§{equation}" if "." in equation else f"Fig. {equation}"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.4g} {unit}"
+    if (text is None) == (ids is None):
+        raise click.UsageError("expected TEXT or --ids, one of them")
+    given = text if text is not None else _numbers(ids or "")
+    trace = run(load(model), given, only)
+    if save:
+        trace.save(save)
+    try:
+        words = trace.likeliest(top)
+    except UnknownStep:  # no head for words, or not recorded
+        words = []
+    if as_json:
+        likeliest = [{"id": i, "token": token, "probability": p} for i, token, p in words]
+        steps = [summary.to_json() for summary in trace.summaries()]
+        names = {"family": trace.family, "ids": trace.ids, "tokens": trace.tokens()}
+        return terminal.show_json({**names, "steps": steps, "likeliest": likeliest})
+    return terminal.show_trace(trace, words, everything=only is not None, saved=save)
 
 
-def _table(
-    heads: Iterable[str],
-    rows: Iterable[tuple[Any, ...]],
-    right: tuple[int, ...] = (),
-    title: str = "",
-) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for i, head in enumerate(heads):
-        table.add_column(head, justify="right" if i in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    return table
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.replace(",", " ").split()]
+    except ValueError:
+        raise click.UsageError(f"--ids takes whole numbers, got {text!r}") from None
 
 
-def _console() -> "Console":
-    from rich.console import Console
+@cli.command()
+@click.argument("model")
+@click.option("--against", default="equations", show_default=True, help="Whom to compare with.")
+@click.option("--length", type=click.IntRange(1), default=12, show_default=True, help="Tokens.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random input.")
+@json_option
+def verify(model: str, against: str, length: int, seed: int, as_json: bool) -> None:
+    """Do the equations, the network and another library agree on MODEL? Step by step.
 
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    Against "equations" the network alone is compared with them; against "transformers" or "keras"
+    that library too. Exit code 0 if all steps agree, 1 if not.
+
+    Example: vesalius verify ./my-gpt2 --against transformers
+    """
+    from vesalius.model import load
+    from vesalius.verification import verify as run
+
+    result = run(load(model), against, length, seed)
+    if as_json:
+        terminal.show_json(result.to_json())
+    else:
+        terminal.show_verification(result)
+    if result.first_divergence is not None:
+        raise click.exceptions.Exit(1)
 
 
-def _print(*things: Any) -> None:
-    console = _console()
-    for thing in things:
-        console.print(thing)
+@cli.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "layout",
+    type=click.Choice(["huggingface", "vesalius"]),
+    default="huggingface",
+    show_default=True,
+    help="Layout to write.",
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
+    help="Precision to write; as read unless said.",
+)
+@json_option
+def convert(source: Path, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
+    """Write the model of folder SOURCE to folder TARGET, in Hugging Face's layout or in ours.
 
+    This is the one place that reads .bin and .pt files, as weights alone.
 
-def _print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    Example: vesalius convert ./old-gpt2 ./new-gpt2
+    """
+    from vesalius.checkpoints import files, pickled
+    from vesalius.errors import NotACheckpoint
+    from vesalius.model import load_folder
+
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
+    held = any((source / name).exists() for name in (files.WEIGHTS, files.INDEX))
+    tensors = None if held else pickled.read(pickled.find(source))
+    model = load_folder(source, tensors=tensors)
+    model.dtype = dtype or model.dtype
+    model.save(target, layout)
+    done = {"source": str(source), "target": str(target), "layout": layout, "dtype": model.dtype}
+    if as_json:
+        return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
+    return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ nothing is copied between a network and its equations.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from vesalius.equations.parameters import Array
@@ -161,14 +162,23 @@ def _rows(config: Config) -> dict[str, Row]:
     return {row.symbol: row for row in LAYOUTS[type(config)]}
 
 
-def shapes(config: Config) -> dict[str, Shape]:
+@cache
+def _shapes(config: Any) -> dict[str, Shape]:
     """Our name and shape of every array of a configuration."""
-    rows, found = _rows(config), {}
-    symbols = config.symbols()
-    for symbol, shape in paper_shapes(config).items():
+    rows, symbols, found = _rows(config), config.symbols(), {}
+    # Layers are alike from the second on, and heads all are: few letters tell all shapes.
+    for symbol, shape in paper_shapes(config, L=min(symbols["L"], 2), M=1).items():
         name, view, _ = _find(rows, symbol)
         found[name] = view.whole(shape, symbols.get("M", 1))
+    second = {name: shape for name, shape in found.items() if re.search(r"\.1\.", name)}
+    for l in range(2, symbols["L"]):
+        found |= {name.replace(".1.", f".{l}.", 1): shape for name, shape in second.items()}
     return found
+
+
+def shapes(config: Config) -> dict[str, Shape]:
+    """Our name and shape of every array of a configuration."""
+    return dict(_shapes(config))
 
 
 def letters(config: Config, state: Mapping[str, Array]) -> Any:

@@ -99,10 +99,13 @@ def read_state(
     problems += [f"missing: {name}" for name in sorted(names - set(theirs))]
     problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
     state, wanted = {}, layout.shapes(config)
+    shares: dict[str, list[Row]] = {}
+    for row in rows:
+        shares.setdefault(row.theirs, []).append(row)
     for row in rows:
         if row.theirs not in theirs:
             continue
-        array, expected = theirs[row.theirs], _their_shape(row, wanted, rows)
+        array, expected = theirs[row.theirs], _their_shape(shares[row.theirs], wanted)
         if array.shape != expected:
             problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
         else:
@@ -119,14 +122,12 @@ def require(problems: list[str]) -> None:
         )
 
 
-def _their_shape(row: Row, wanted: Mapping[str, Shape], rows: Sequence[Row]) -> Shape:
+def _their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:
     """The shape that a tensor of theirs must have, worked out on arrays of no memory."""
-    shares = [r for r in rows if r.theirs == row.theirs]
-    empty = {r.ours: np.broadcast_to(np.float32(0), wanted[r.ours]) for r in shares}
-    pieces = [r.transform.back(empty[r.ours]).shape for r in shares]
-    axis = row.transform.axis
-    joined = list(pieces[0])
-    if row.transform.part is not None:
+    nothing = np.float32(0)
+    pieces = [r.transform.back(np.broadcast_to(nothing, wanted[r.ours])).shape for r in shares]
+    axis, joined = shares[0].transform.axis, list(pieces[0])
+    if shares[0].transform.part is not None:
         joined[axis] = sum(piece[axis] for piece in pieces)
     return tuple(joined)
 

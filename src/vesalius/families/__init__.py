@@ -197,17 +197,22 @@ def family_of(config: Config) -> Family:
     return next(family for family in FAMILIES.values() if family.config is type(config))
 
 
-def assemble(config: Config, fetch: Callable[[str, tuple[int, ...]], "Array"]) -> Any:
-    """The parameter set of a configuration, its arrays fetched by name and shape."""
+def assemble(
+    config: Config, fetch: Callable[[str, tuple[int, ...]], "Array"], **symbols: Any
+) -> Any:
+    """The parameter set of a configuration, its arrays fetched by name and shape.
+
+    ``symbols`` stand in for the configuration's own.
+    """
     from vesalius.equations.activations import ACTIVATIONS
     from vesalius.equations.parameters import assemble as assemble_set
 
-    symbols = config.symbols()
+    symbols = config.symbols() | symbols
     symbols["g"] = ACTIVATIONS.get(symbols.get("activation", ""))
     return assemble_set(family_of(config).parameters, symbols, fetch)
 
 
-def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+def shapes(config: Config, **symbols: Any) -> dict[str, tuple[int, ...]]:
     """The name and shape of every array of a configuration's parameter set; none is made."""
     import numpy as np
 
@@ -217,7 +222,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
         found[name] = shape
         return np.broadcast_to(np.float32(0), shape)
 
-    assemble(config, note)
+    assemble(config, note, **symbols)
     return found
 
 

@@ -34,8 +34,10 @@ def setting(
     return dataclasses.field(default=default, metadata={**metadata, "choices": choices})
 
 
-def dropout(default: float) -> Any:
-    return setting(default, "", "share dropped in training", least=0, below=1)
+def again(parent: type, name: str, default: Any) -> Any:
+    """A parent's setting with another default."""
+    metadata = {field.name: field.metadata for field in dataclasses.fields(parent)}[name]
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @cache
@@ -128,7 +130,7 @@ class Blocks(Config):
         "gelu", "g", "activation of the feedforward network", choices=TRANSFORMER_ACTIVATIONS
     )
     epsilon: float = setting(1e-5, "ε", "added to the variance in normalisations", least=0)
-    dropout: float = dropout(0.1)
+    dropout: float = setting(0.1, "", "share dropped in training", least=0, below=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,14 +164,12 @@ class Transformer(Blocks):
 
     vocabulary: int = setting(37000, "|V|", "number of words in the vocabulary")
     context: int = setting(512, "n", "longest sequence")
-    layers: int = setting(6, "L", "number of transformer blocks")
-    embedding: int = setting(512, "d_e", "embedding dimension")
-    heads: int = setting(8, "M", "number of attention heads")
+    layers: int = again(Blocks, "layers", 6)
+    embedding: int = again(Blocks, "embedding", 512)
+    heads: int = again(Blocks, "heads", 8)
     variant: int = setting(1, "Figure 14", "normalise after (1) or before (2)", choices=(1, 2))
-    attention_bias: bool = setting(False, "ζ", "whether attention has biases")
-    activation: str = setting(
-        "relu", "g", "activation of the feedforward network", choices=TRANSFORMER_ACTIVATIONS
-    )
+    attention_bias: bool = again(Blocks, "attention_bias", False)
+    activation: str = again(Blocks, "activation", "relu")
     positions: str = setting("sinusoidal", "Λ", "kind of positional encodings", choices=POSITIONS)
     causal: bool = setting(True, "S", "whether a token sees only those before it")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
@@ -191,17 +191,15 @@ class Transformer(Blocks):
 class GPT2(Transformer):
     """GPT-2 (5.2): variant 2, learned positions, biases, the tanh form of GELU."""
 
-    vocabulary: int = setting(50257, "|V|", "number of words in the vocabulary")
-    context: int = setting(1024, "n", "longest sequence")
-    layers: int = setting(12, "L", "number of transformer blocks")
-    embedding: int = setting(768, "d_e", "embedding dimension")
-    heads: int = setting(12, "M", "number of attention heads")
-    variant: int = setting(2, "Figure 14", "normalise after (1) or before (2)", choices=(1, 2))
-    attention_bias: bool = setting(True, "ζ", "whether attention has biases")
-    activation: str = setting(
-        "gelu_tanh", "g", "activation of the feedforward network", choices=TRANSFORMER_ACTIVATIONS
-    )
-    positions: str = setting("learned", "Λ", "kind of positional encodings", choices=POSITIONS)
+    vocabulary: int = again(Transformer, "vocabulary", 50257)
+    context: int = again(Transformer, "context", 1024)
+    layers: int = again(Transformer, "layers", 12)
+    embedding: int = again(Transformer, "embedding", 768)
+    heads: int = again(Transformer, "heads", 12)
+    variant: int = again(Transformer, "variant", 2)
+    attention_bias: bool = again(Transformer, "attention_bias", True)
+    activation: str = again(Transformer, "activation", "gelu_tanh")
+    positions: str = again(Transformer, "positions", "learned")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,9 +208,9 @@ class ImageGPT(GPT2):
 
     vocabulary: int = setting(513, "|V|", "number of colours, with one token to start from")
     context: int = setting(1024, "n", "number of pixels")
-    layers: int = setting(24, "L", "number of transformer blocks")
-    embedding: int = setting(512, "d_e", "embedding dimension")
-    heads: int = setting(8, "M", "number of attention heads")
+    layers: int = again(GPT2, "layers", 24)
+    embedding: int = again(GPT2, "embedding", 512)
+    heads: int = again(GPT2, "heads", 8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +220,7 @@ class Bert(Blocks):
     vocabulary: int = setting(30522, "|V|", "number of words in the vocabulary")
     context: int = setting(512, "n", "longest sequence")
     segments: int = setting(2, "s", "number of segments")
-    epsilon: float = setting(1e-12, "ε", "added to the variance in normalisations", least=0)
+    epsilon: float = again(Blocks, "epsilon", 1e-12)
     pooler: bool = setting(True, "Πᶜ", "whether the backbone has its pooler")
     mlm_head: bool = setting(False, "Πᴹ Ξₘ bᴱ", "whether there is a masked-language-model head")
     nsp_head: bool = setting(False, "Πᴺ", "whether there is a next-sentence head")
@@ -265,10 +263,10 @@ class ViT(Blocks):
     patch: int = setting(16, "P", "side of a patch in pixels")
     channels: int = setting(3, "C", "number of colours")
     classes: int = setting(1000, "|Y|", "number of classes; 0 for no class head", least=0)
-    epsilon: float = setting(1e-12, "ε", "added to the variance in normalisations", least=0)
+    epsilon: float = again(Blocks, "epsilon", 1e-12)
     pooler: bool = setting(False, "Πᶜ", "whether there is a tanh layer on the class token")
     masked_patch_head: bool = setting(False, "Πᴿ", "whether there is a head that restores patches")
-    dropout: float = dropout(0)
+    dropout: float = again(Blocks, "dropout", 0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -301,9 +299,9 @@ class TST(Blocks):
 
     channels: int = setting(12, "C", "number of channels of the series")
     context: int = setting(29, "n", "longest series")
-    layers: int = setting(3, "L", "number of transformer blocks")
-    embedding: int = setting(64, "d_e", "embedding dimension")
-    heads: int = setting(8, "M", "number of attention heads")
+    layers: int = again(Blocks, "layers", 3)
+    embedding: int = again(Blocks, "embedding", 64)
+    heads: int = again(Blocks, "heads", 8)
     normalisation: str = setting(
         "batch", "Ξ", "batch or layer normalisation", choices=("batch", "layer")
     )
@@ -346,7 +344,7 @@ class Feedforward(Config):
         "tanh", "g", "activation of the dense layers", choices=RECURRENT_ACTIVATIONS
     )
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
-    dropout: float = dropout(0)
+    dropout: float = again(Blocks, "dropout", 0)
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -370,7 +368,7 @@ class Recurrent(Config):
     layers: int = setting(2, "L", "number of recurrent layers")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
-    dropout: float = dropout(0)
+    dropout: float = again(Blocks, "dropout", 0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

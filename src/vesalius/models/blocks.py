@@ -115,11 +115,10 @@ class SinusoidalPositions(nn.Module):
         self.embedding = embedding
 
     def forward(self, like: Tensor) -> Tensor:
-        double = {"dtype": torch.float64, "device": like.device}
-        even = torch.arange(0, self.embedding, 2, **double)
-        angles = torch.outer(
-            torch.arange(like.shape[1], **double), 10000 ** (-even / self.embedding)
-        )
+        d, n, device = self.embedding, like.shape[1], like.device
+        even = torch.arange(0, d, 2, dtype=torch.float64, device=device)
+        p = torch.arange(n, dtype=torch.float64, device=device)
+        angles = torch.outer(p, 10000 ** (-even / d))
         both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
         return both[:, : self.embedding].to(like)
 
@@ -142,6 +141,8 @@ def initialise(module: nn.Module, std: float = 0.02, layers: int | None = None) 
     to it.
     """
     for name, parameter in module.named_parameters():
+        if parameter.is_meta:  # to be replaced by a checkpoint's
+            return
         if name.endswith("norm.weight"):
             nn.init.ones_(parameter)
         elif name.endswith("bias"):

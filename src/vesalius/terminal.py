@@ -1,0 +1,198 @@
+"""How results look in a terminal: tables, numbers, and JSON for machines."""
+
+import json
+import sys
+from collections.abc import Iterable
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from vesalius.counting import Cost, Count
+    from vesalius.dissection import Trace
+    from vesalius.equations import Equation
+    from vesalius.verification import Verification
+
+
+def setting_value(value: Any) -> str:
+    if type(value) is int:
+        return f"{value:,}"
+    return {None: "open", True: "true", False: "false"}.get(value, str(value))
+
+
+def setting_meaning(row: dict[str, Any]) -> str:
+    choices = ", ".join(map(str, row["choices"] or ()))
+    return f"{row['meaning']}: {choices}" if choices else str(row["meaning"])
+
+
+def show_equation(entry: "Equation") -> None:
+    from rich.text import Text
+
+    symbols = [(s.name, s.shape.replace(" × ", "×"), s.meaning) for s in entry.symbols]
+    file, line = entry.source
+    show(
+        Text(f"{entry.label} {entry.title}", style="bold"),
+        Text(f"Section {entry.section} · {file}:{line} · {entry.name}()", style="dim"),
+        Text(f"\n{indent(entry.plain, '    ')}\n", style="bold cyan"),
+        table(("symbol", "shape", "meaning"), symbols),
+        *([Text(f"\n{entry.remarks}")] if entry.remarks else []),
+        Text(f"\nLaTeX: {entry.latex}", style="dim"),
+    )
+
+
+def show_count(counted: "Count") -> None:
+    from rich.text import Text
+
+    from vesalius.families import FAMILIES
+
+    rows: list[tuple[Any, ...]] = []
+    for row in counted.rows:
+        formula = Text(row.formula)
+        if row.numbers not in ("", row.formula):
+            formula.append(f"\n= {row.numbers}", style="dim")
+        share = f"{100 * row.share:.1f} %"
+        times = f"× {row.times}" if row.times > 1 else ""
+        name = "  " * row.depth + row.name
+        rows.append((row.symbol, name, formula, f"{row.count:,}", times, share))
+    total = Text(f"{counted.total:,}", style="bold")
+    rows.append(("θ", Text("total", style="bold"), counted.formula, total))
+    heads = ("", "component", "formula", "parameters", "", "share")
+    family = FAMILIES[counted.family]
+    title = f"{counted.name}: {family.title} (Section {family.sections})"
+    sizes = ", ".join(f"{name} {bytes_of(size)}" for name, size in counted.bytes.items())
+    lines = [Text(f"\n{sizes}")]
+    lines += [Text(f"{number:>13,}  {what}") for what, number in counted.also.items()]
+    if counted.also:
+        lines.insert(1, Text("\nCounted differently, the same model has:"))
+    show(table(heads, rows, right=(3, 4, 5), title=title), *lines)
+
+
+def show_trace(
+    trace: "Trace", words: list[tuple[int, str, float]], everything: bool, saved: str | None
+) -> None:
+    from rich.text import Text
+
+    from vesalius.equations import find
+
+    rows, hidden = [], 0
+    for step, summary in zip(trace.steps, trace.summaries(), strict=True):
+        if "head" in step.place and not everything:
+            hidden += 1
+            continue
+        shape = " × ".join(map(str, summary.shape)) or "1"
+        numbers = (f"{n:.4g}" for n in (summary.norm, summary.least, summary.most))
+        equation = find(summary.equation)
+        rows.append((equation.label, equation.title, summary.name, shape, *numbers))
+    heads = ("", "equation", "step", "shape", "norm", "least", "most")
+    parts: list[Any] = [table(heads, rows, right=(4, 5, 6), title=" ".join(trace.tokens()))]
+    if hidden:
+        parts.append(Text(f"{hidden} steps inside heads are left out; --only 'mu[1]' shows some"))
+    if words:
+        named = [(str(i), repr(token) if token else "", f"{p:.4f}") for i, token, p in words]
+        parts.append(table(("id", "likeliest", "probability"), named, right=(0, 2)))
+    if saved:
+        parts.append(Text(f"Saved {len(trace.steps)} steps to {saved}"))
+    show(*parts)
+
+
+def show_verification(result: "Verification") -> None:
+    from rich.text import Text
+
+    rows = []
+    for row in result.rows:
+        numbers = tuple(
+            f"{row.distance[dtype]:.1e}" if dtype in row.distance else ""
+            for dtype in ("float32", "float64")
+        )
+        rows.append((row.step, row.peer, *numbers, "" if row.fine else "parts"))
+    first = result.first_divergence
+    verdict = (
+        f"All {len(rows)} steps agree."
+        if first is None
+        else f"First divergence: {first.step} against {first.peer}."
+    )
+    heads = ("step", "equations against", "float32", "float64", "")
+    show(table(heads, rows, right=(2, 3)), Text(verdict, style="bold"))
+
+
+def show_cost(costs: "Cost") -> None:
+    from rich.text import Text
+
+    rows: list[tuple[Any, ...]] = []
+    for row in costs.rows:
+        formula = "" if row.formula == "0" else row.formula
+        times = f"× {row.times}" if row.times > 1 else ""
+        numbers = (row.forward, row.forward + row.backward, row.pointwise)
+        shown = tuple(f"{n:,}" if n else "" for n in numbers)
+        rows.append((label(row.equation), row.name, formula, times, *shown))
+    totals = (costs.forward, costs.training_step, costs.pointwise)
+    bold = tuple(Text(f"{n:,}", style="bold") for n in totals)
+    rows.append(("", Text("total", style="bold"), "", "", *bold))
+    heads = ("", "step", "products", "", "forward", "training step", "pointwise")
+    many = f"{costs.batch} sequences" if costs.batch > 1 else "one sequence"
+    title = f"Operations on {many} of {costs.length} tokens; a multiply-add is two"
+    memory = [(what, bytes_of(size)) for what, size in costs.memory.items()]
+    memory.append(("total", bytes_of(sum(costs.memory.values()))))
+    lines = (
+        [Text(f"\nGeneration keeps {costs.carried[0]}: {bytes_of(costs.carried[1])}")]
+        if costs.carried
+        else []
+    )
+    show(
+        Text(),
+        table(heads, rows, right=(3, 4, 5, 6), title=title),
+        Text(
+            "\nForward and training step are matrix products; pointwise is all else in a forward "
+            "pass.\n"
+        ),
+        table(("memory of a training step", "float32"), memory, right=(1,)),
+        *lines,
+    )
+
+
+def label(equation: str) -> str:
+    if equation.isdigit():
+        return f"({equation})"
+    return f"§{equation}" if "." in equation else f"Fig. {equation}"
+
+
+def bytes_of(size: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.4g} {unit}"
+
+
+def table(
+    heads: Iterable[str],
+    rows: Iterable[tuple[Any, ...]],
+    right: tuple[int, ...] = (),
+    title: str = "",
+) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="right" if i in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return table
+
+
+def show(*things: Any) -> None:
+    """Print tables and texts; a pipe gets lines of 120 characters."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    for thing in things:
+        console.print(thing)
+
+
+def show_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -1,0 +1,61 @@
+"""Hugging Face names: found in the cache without a network, refused clearly where they are not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import vesalius
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache as huggingface_hub lays it out, with one model in one revision."""
+    repository = tmp_path / "hub" / "models--someone--tiny-gpt2"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(REVISION)
+    model = vesalius.create("gpt2", layers=1, embedding=12, vocabulary=9, context=5)
+    model.save(repository / "snapshots" / REVISION, layout="huggingface")
+    return tmp_path
+
+
+def run(cache, code, **environment):
+    home = {"HF_HOME": str(cache), "HF_HUB_CACHE": str(cache / "hub"), **environment}
+    return subprocess.run(
+        [sys.executable, "-c", f"import vesalius as vs\n{code}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **home},
+        timeout=120,
+    )
+
+
+def test_a_model_in_the_cache_is_loaded_by_its_name(cache):
+    code = "print(vs.load('someone/tiny-gpt2', local_files_only=True).config.vocabulary)"
+    assert run(cache, code).stdout == "9\n"
+    offline = "print(vs.load('someone/tiny-gpt2').config.vocabulary)"
+    assert run(cache, offline, HF_HUB_OFFLINE="1").stdout == "9\n"
+
+
+def test_a_revision_is_taken_by_its_name(cache):
+    code = "print(vs.load('someone/tiny-gpt2', revision={!r}, local_files_only=True).family)"
+    assert run(cache, code.format(REVISION)).stdout == "gpt2\n"
+    missing = run(cache, code.format("f" * 40))
+    assert "Unreachable" in missing.stderr
+
+
+def test_a_local_folder_comes_before_the_hub(cache, tmp_path):
+    folder = tmp_path / "someone" / "tiny-gpt2"
+    vesalius.create("lstm", embedding=4, vocabulary=5).save(folder)
+    code = f"import os; os.chdir({str(tmp_path)!r}); print(vs.load('someone/tiny-gpt2').family)"
+    assert run(cache, code).stdout == "lstm\n"
+
+
+def test_what_is_not_cached_is_unreachable_without_a_network(cache):
+    done = run(cache, "vs.load('someone/else')", HF_HUB_OFFLINE="1")
+    assert "Unreachable: 'someone/else' is no folder here and not in Hugging Face's cache" in (
+        done.stderr
+    )
