@@ -1,9 +1,10 @@
 # Every target does its own set-up: Python, make and the package registries are all it needs.
 PYTHON ?= python3
 BIN := .venv/bin
+PEERS := .venv-peers/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint install docs clean
+.PHONY: demo test test-peers lint install bench docs clean
 
 demo: .venv/runtime  ## count a model, look at an equation
 	$(BIN)/vesalius models
@@ -13,10 +14,16 @@ demo: .venv/runtime  ## count a model, look at an equation
 test: install
 	$(BIN)/python -m pytest --numprocesses 2
 
+test-peers: .venv-peers/ready  ## compare with KerasHub, which has an environment of its own
+	VESALIUS_PEERS=1 TF_CPP_MIN_LOG_LEVEL=3 $(PEERS)/python -m pytest tests/test_keras.py
+
 lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+bench: install  ## beside Transformers, in one run; wants a quiet machine
+	$(BIN)/python benchmarks/networks.py
 
 docs: install  ## write the generated pages anew
 	$(BIN)/python docs/generate.py
@@ -24,18 +31,25 @@ docs: install  ## write the generated pages anew
 install: .venv/development
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-peers
 
+# PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
 .venv/runtime: pyproject.toml constraints.txt
-	@echo "Setting up .venv"
+	@echo "Setting up .venv; this takes a minute or two"
 	$(PYTHON) -m venv .venv
+	$(PIP) torch
 	$(PIP) --editable .
 	@touch $@
 
-# PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
-.venv/development: pyproject.toml constraints.txt
-	@echo "Setting up .venv with everything for development; this takes a few minutes"
-	$(PYTHON) -m venv .venv
-	$(PIP) torch
+.venv/development: .venv/runtime
+	@echo "Adding what development needs"
 	$(PIP) --editable '.[test,lint]'
-	@touch $@ .venv/runtime
+	@touch $@
+
+# KerasHub brings TensorFlow, which nothing else here should have to load.
+.venv-peers/ready: pyproject.toml constraints.txt constraints-peers.txt
+	@echo "Setting up .venv-peers with KerasHub and its TensorFlow; this takes a few minutes"
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS)/pip install --quiet --constraint constraints-peers.txt torch
+	$(PEERS)/pip install --quiet --constraint constraints-peers.txt --editable '.[peers]'
+	@touch $@

@@ -11,8 +11,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from vesalius.checkpoints import huggingface, layout, others, tables
 from vesalius.cli import cli
 from vesalius.equations import Equation, numbered, unnumbered
+from vesalius.families import FAMILIES, configuration
+from vesalius.families.configs import Config
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"
@@ -78,9 +81,61 @@ def picture_of_count() -> str:
     return re.sub(r"<!-- Generated with Rich.*?-->\s*", "", svg)
 
 
+EVERYTHING: dict[str, dict[str, int]] = {
+    "gpt2": {"tied": False},
+    "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
+    "vit": {"pooler": True, "masked_patch_head": True},
+}
+"""The families that other libraries have too, with all arrays that they can have."""
+
+
+def rosetta_page() -> str:
+    parts = [
+        "# The same array in every library",
+        NOTE,
+        "Every array of GPT-2, BERT and ViT by the paper's symbol, by our name and by those of "
+        "other libraries; `{l}` counts layers from zero, `[l]` from one, `[m]` the heads. Words "
+        "after a name say how it is read: our array to give the paper's, another library's to give "
+        "ours; a cell is empty where a library has no such array. Hugging Face's classes with a "
+        "head put `transformer.`, `bert.` or `vit.` before the names of the backbone; Keras and "
+        "nanoGPT always tie `U` to `E`.",
+        *(_family_names(name, configuration(name, **all_)) for name, all_ in EVERYTHING.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _family_names(family: str, config: Config) -> str:
+    libraries = _libraries(family, config)
+    columns = ["paper", "ours", *libraries]
+    lines = [columns, ["---"] * len(columns)]
+    for row in layout.LAYOUTS[type(config)]:
+        if row.name.format(l=0) in layout.shapes(config):
+            theirs = [rows.get(row.name) for rows in libraries.values()]
+            ours = _cell(row.name, row.view.name)
+            names = [_cell(r.theirs, r.transform.name) if r else "" for r in theirs]
+            lines.append([f"`{row.symbol}`", ours, *names])
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    title = FAMILIES[family].title
+    return f"## {title[0].upper()}{title[1:]}\n\n{table}"
+
+
+def _libraries(family: str, config: Config) -> dict[str, dict[str, tables.Row]]:
+    """The rows of every library that has the family, by our names."""
+    found = {"Hugging Face": huggingface.DIALECTS[family].rows(config)}
+    for library, families in others.LIBRARIES.items():
+        if type(config) in families:
+            found[library] = families[type(config)].rows(config)
+    return {library: {row.ours: row for row in rows} for library, rows in found.items()}
+
+
+def _cell(name: str, how: str) -> str:
+    return f"`{name}`" if how == "the same" else f"`{name}`, {how}"
+
+
 PAGES = {
     "equations.md": equations_page,
     "commands.md": commands_page,
+    "rosetta.md": rosetta_page,
     "count-gpt2.svg": picture_of_count,
 }
 

@@ -4,6 +4,9 @@ All run on the same input, in single and in double precision; what they share is
 paper's symbols, and the first step that parts is named.
 """
 
+import importlib
+import os
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from vesalius.checkpoints import others
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import Unreachable, WrongKind
-from vesalius.families import configs
+from vesalius.families import configs, family_of
+from vesalius.families.configs import Config
 from vesalius.model import Model
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
@@ -23,7 +28,21 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 
 Single precision is given room for the sums of large models."""
 
-PEERS = ("equations", "transformers")
+PEERS = ("equations", "transformers", "keras")
+
+KERAS_SETTINGS: dict[type[Config], dict[str, Any]] = {
+    configs.GPT2: {
+        "activation": "gelu_tanh",
+        "epsilon": 1e-5,
+        "variant": 2,
+        "positions": "learned",
+        "causal": True,
+        "tied": True,
+        "attention_bias": True,
+    },
+    configs.Bert: {"activation": "gelu_tanh", "epsilon": 1e-12, "attention_bias": True},
+}
+"""What KerasHub's backbones have built in; with anything else a model is another one."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,7 @@ class Verification:
 def verify(
     model: Model, against: str = "equations", length: int = 12, seed: int = 0
 ) -> Verification:
-    """Run the equations, the network and, if asked, Transformers on the same random input."""
+    """Run the equations, the network and, if asked, a peer on the same random input."""
     if against not in PEERS:
         raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")
     given = example(model, length, seed)
@@ -76,7 +95,9 @@ def verify(
         runs = {"equations": {step.name: step.value for step in trace.steps}}
         runs["network"] = network_steps(cast, given)
         if against == "transformers":
-            runs["transformers"] = transformers_steps(model, given, dtype)
+            runs[against] = transformers_steps(model, given, dtype)
+        if against == "keras" and dtype == "float32":
+            runs[against] = keras_steps(model, given, dtype)
         steps[dtype] = runs
     return _compare(steps)
 
@@ -91,7 +112,7 @@ def _compare(steps: dict[str, dict[str, dict[str, Array]]]) -> Verification:
             distance = {
                 dtype: _distance(runs["equations"][name], runs[peer][name])
                 for dtype, runs in steps.items()
-                if name in runs[peer]
+                if name in runs.get(peer, ())
             }
             rows.append(Agreement(name, peer, distance))
     return Verification(tuple(rows))
@@ -124,8 +145,12 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
 
     found: dict[str, Array] = {}
 
+    hooks = []
+
     def watch(module: Any, record: Callable[[Array], None]) -> None:
-        module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
+        hooks.append(
+            module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
+        )
 
     network, heads = model.network, model.config.symbols().get("M", 1)
     for l, block in enumerate(getattr(network, "blocks", ()), 1):
@@ -133,10 +158,12 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
             watch(getattr(block.attention, letter), _split(found, letter[0], l, heads))
         for letter, part in {"A": block.attention, "D": block.feedforward, "H": block}.items():
             watch(part, partial(found.__setitem__, f"{letter}[{l}]"))
-    with torch.no_grad():
-        result = network(_tensor(model, given))
-    for module in network.modules():
-        module._forward_hooks.clear()
+    try:
+        with torch.no_grad():
+            result = network(_tensor(model, given))
+    finally:
+        for hook in hooks:
+            hook.remove()
     return found | _outputs(model, result)
 
 
@@ -194,6 +221,7 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     except ImportError as error:
         raise Unreachable("transformers is not installed; pip install transformers") from error
 
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     eager = dtype == "float32"
     with tempfile.TemporaryDirectory() as folder:
         model.save(folder, layout="huggingface")
@@ -229,3 +257,127 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     if getattr(out, "start_logits", None) is not None:
         found["z"] = torch.stack([out.start_logits[0], out.end_logits[0]]).numpy()
     return found
+
+
+def keras_steps(
+    model: Model,
+    given: Array,
+    dtype: str,
+    segments: Array | None = None,
+    real: Array | None = None,
+) -> dict[str, Array]:
+    """What KerasHub's backbone computes with the same weights, by the paper's symbols.
+
+    BERT may be given the segment of each token, and which tokens are real. Its MLM head is run with
+    the GELU and the epsilon of the backbone; KerasHub's own ``BertMaskedLM`` puts the erf form and
+    1e-5 there. Except on TensorFlow, Keras rounds to single precision whatever dtype it is given.
+    """
+    _require_keras_settings(model.config)
+    keras, keras_hub = _import_keras()
+    build = _keras_gpt2 if isinstance(model.config, configs.GPT2) else _keras_bert
+    network, outputs = build(keras, keras_hub, model.config, dtype)
+    _assign(network, model, dtype)
+    ids = given[None]
+    tokens = {
+        "token_ids": ids,
+        "padding_mask": np.ones_like(ids) if real is None else real[None].astype(ids.dtype),
+        "segment_ids": np.zeros_like(ids) if segments is None else segments[None],
+        "mask_positions": np.arange(ids.size)[None],
+    }
+    results = network({name: tokens[name] for name in network.input})
+    return {
+        name: value[0].detach().cpu().numpy().T
+        for name, value in zip(outputs, results, strict=True)
+    }
+
+
+def _require_keras_settings(config: Config) -> None:
+    name, s = family_of(config).name, config.symbols()
+    if type(config) not in KERAS_SETTINGS:
+        known = ", ".join(family_of(kind()).name for kind in KERAS_SETTINGS)
+        raise WrongKind(f"cannot verify {name} against keras; expected one of {known}")
+    differences = [
+        f"{setting}={theirs!r}{' (the tanh form)' if theirs == 'gelu_tanh' else ''}, not {ours!r}"
+        for setting, theirs in KERAS_SETTINGS[type(config)].items()
+        if (ours := getattr(config, setting)) != theirs
+    ]
+    if not s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]:
+        differences.append("key and value of embedding / heads, not others")
+    if differences:
+        raise WrongKind(
+            f"Keras's {name} is another model than this: it has {'; '.join(differences)}. "
+            f"A model with Keras's settings can be compared"
+        )
+
+
+def _import_keras() -> tuple[Any, Any]:
+    """Keras and KerasHub, on PyTorch."""
+    if "keras" not in sys.modules:
+        os.environ["KERAS_BACKEND"] = "torch"
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        keras, keras_hub = map(importlib.import_module, ("keras", "keras_hub"))
+    except ImportError as error:
+        raise Unreachable("keras_hub is not installed; pip install keras-hub") from error
+    if keras.config.backend() != "torch":
+        raise WrongKind(
+            f"keras is already imported and runs on {keras.config.backend()}; "
+            f"expected torch: set KERAS_BACKEND=torch before it is imported"
+        )
+    return keras, keras_hub
+
+
+def _keras_backbone(kind: Any, config: Any, dtype: str, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """A backbone of KerasHub, and what its layers give under the paper's symbols."""
+    backbone = kind(
+        vocabulary_size=config.vocabulary,
+        num_layers=config.layers,
+        num_heads=config.heads,
+        hidden_dim=config.embedding,
+        intermediate_dim=config.symbols()["d_f"],
+        max_sequence_length=config.context,
+        dropout=0,
+        dtype=dtype,
+        **more,
+    )
+    hidden = [backbone.embeddings_dropout, *backbone.transformer_layers]
+    return backbone, {f"H[{l}]": layer.output for l, layer in enumerate(hidden)}
+
+
+def _keras_gpt2(keras: Any, keras_hub: Any, config: Any, dtype: str) -> tuple[Any, list[str]]:
+    backbone, steps = _keras_backbone(keras_hub.models.GPT2Backbone, config, dtype)
+    steps["H_e"] = backbone.output
+    steps["Z"] = backbone.token_embedding(backbone.output, reverse=True)
+    return keras.Model(backbone.input, list(steps.values())), list(steps)
+
+
+def _keras_bert(keras: Any, keras_hub: Any, config: Any, dtype: str) -> tuple[Any, list[str]]:
+    backbone, steps = _keras_backbone(
+        keras_hub.models.BertBackbone, config, dtype, num_segments=config.segments
+    )
+    inputs = dict(backbone.input)
+    if config.pooler:
+        steps["h_C"] = backbone.output["pooled_output"]
+    if config.mlm_head:
+        head = keras_hub.layers.MaskedLMHead(
+            token_embedding=backbone.token_embedding,
+            intermediate_activation=partial(keras.activations.gelu, approximate=True),
+            layer_norm_epsilon=config.epsilon,
+            dtype=dtype,
+            name="mlm_head",
+        )
+        inputs["mask_positions"] = keras.Input((None,), dtype="int32", name="mask_positions")
+        steps["Z"] = head(backbone.output["sequence_output"], inputs["mask_positions"])
+    return keras.Model(inputs, list(steps.values())), list(steps)
+
+
+def _assign(network: Any, model: Model, dtype: str) -> None:
+    """Give a Keras model our weights: all of those that it has, and no others."""
+    config = model.config
+    if isinstance(config, configs.Bert):  # heads that Keras's backbone does not have
+        config = config.change(nsp_head=False, labels=0)
+    weights = others.write_state("Keras", config, model.state)
+    theirs = {weight.path: weight for weight in network.weights}
+    assert set(weights) == set(theirs), set(weights) ^ set(theirs)
+    for path, weight in theirs.items():
+        weight.assign(weights[path].astype(dtype))

@@ -23,7 +23,7 @@ def _gpt2(config: configs.GPT2) -> list[Row]:
         return [weight, Row(f"blocks.{{l}}.{ours}.bias", f"h.{{l}}.{theirs}.bias")]
 
     fused = [
-        Row(f"blocks.{{l}}.attention.{name}.{kind}", f"h.{{l}}.attn.c_attn.{kind}", third(k))
+        Row(f"blocks.{{l}}.attention.{name}.{kind}", f"h.{{l}}.attn.c_attn.{kind}", third(k, kind))
         for k, name in enumerate(("query", "key", "value"))
         for kind in ("weight", "bias")
     ]
@@ -191,7 +191,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "BertForTokenClassification": {"labelled": "tokens"},
     "BertForQuestionAnswering": {"labelled": "span"},
     "ViTModel": {},
-    "ViTForImageClassification": {},
+    "ViTForImageClassification": {"labelled": "image"},
 }
 """What each of their classes has besides the backbone."""
 
@@ -224,26 +224,24 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
 
 def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """Which heads there are: those that the class promises and those that the file holds."""
+    if kind == "gpt2":
+        return {}
     promised: dict[str, Any] = {}
     for name in theirs.get("architectures") or ():
         promised |= ARCHITECTURES.get(name, {})
-    if kind == "gpt2":
-        return {}
-    classifier = shapes.get("qa_outputs.weight") or shapes.get("classifier.weight")
-    labels = classifier[0] if classifier else 0
-    pooler = "pooler.dense.weight" in shapes or promised.get("pooler", False)
-    if kind == "vit":
-        if "ViTForImageClassification" in (theirs.get("architectures") or ()):
-            labels = labels or len(theirs.get("id2label") or ()) or int(theirs.get("num_labels", 2))
-        return {"pooler": pooler, "classes": labels}
+    held = {name.rpartition(".")[0] for name in shapes}
+    classifier = shapes.get("qa_outputs.weight") or shapes.get("classifier.weight") or (0,)
+    labels = classifier[0]
     if "labelled" in promised:
         labels = labels or len(theirs.get("id2label") or ()) or int(theirs.get("num_labels", 2))
-    guess = "span" if "qa_outputs.weight" in shapes else "sequence" if pooler else "tokens"
+    pooler = promised.get("pooler", False) or "pooler.dense" in held
+    if kind == "vit":
+        return {"pooler": pooler, "classes": labels}
+    guess = "span" if "qa_outputs" in held else "sequence" if pooler else "tokens"
     return {
         "pooler": pooler,
-        "mlm_head": promised.get("mlm_head", False)
-        or any(name.startswith("cls.predictions.") for name in shapes),
-        "nsp_head": promised.get("nsp_head", False) or "cls.seq_relationship.weight" in shapes,
+        "mlm_head": promised.get("mlm_head", False) or "cls.predictions.transform.dense" in held,
+        "nsp_head": promised.get("nsp_head", False) or "cls.seq_relationship" in held,
         "labels": labels,
         "labelled": promised.get("labelled", guess),
     }
@@ -283,19 +281,19 @@ def _dialect(config: Config) -> tuple[str, Dialect]:
 
 
 def _require_sayable(config: Any) -> None:
-    s = config.symbols()
-    reasons = {
-        "key and value other than embedding / heads": (s["M"] * s["d_k"], s["Md_v"])
-        == (s["d_e"], s["d_e"]),
+    """Refuse what their configurations have no words for."""
+    s, ours = config.symbols(), config.to_json()
+    equal_widths = s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]
+    said = {
+        "key and value other than embedding / heads": equal_widths,
         "attention without biases": config.attention_bias,
-        "variant 1 in gpt2": getattr(config, "variant", s["variant"]) == s["variant"]
-        and not (isinstance(config, configs.GPT2) and config.variant == 1),
-        "sinusoidal positions": getattr(config, "positions", "learned") == "learned",
-        "gpt2 without its causal mask": getattr(config, "causal", True),
-        "a masked-patch head": not getattr(config, "masked_patch_head", False),
+        "gpt2 of variant 1": not isinstance(config, configs.GPT2) or config.variant == 2,
+        "sinusoidal positions": ours.get("positions", "learned") == "learned",
+        "gpt2 without its causal mask": ours.get("causal", True),
+        "a masked-patch head": not ours.get("masked_patch_head", False),
     }
-    if wrong := [reason for reason, fine in reasons.items() if not fine]:
-        raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(wrong)}")
+    if unsaid := [what for what, sayable in said.items() if not sayable]:
+        raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(unsaid)}")
 
 
 def _architecture(config: Any) -> str:
@@ -306,7 +304,7 @@ def _architecture(config: Any) -> str:
     heads = {name for name in ("pooler", "mlm_head", "nsp_head") if getattr(config, name)}
     for name, has in ARCHITECTURES.items():
         theirs = {head for head in ("pooler", "mlm_head", "nsp_head") if has.get(head)}
-        labelled = has.get("labelled") if config.labels == 0 else config.labelled
+        labelled = config.labelled if config.labels else None
         if name.startswith("Bert") and theirs == heads and has.get("labelled") == labelled:
             return name
     raise UnknownConfiguration(

@@ -33,11 +33,18 @@ class View:
 
 SAME = View("the same", lambda a, m, s: a, lambda s, n: s)
 TRANSPOSED = View("transposed", lambda a, m, s: a.T, lambda s, n: s[::-1])
-HEAD = View(
-    "rows of head m, transposed",
-    lambda a, m, s: a[m * s[-1] : (m + 1) * s[-1]].T,
-    lambda s, n: (n * s[-1], *s[:-1]),
-)
+
+
+def _head(name: str) -> View:
+    return View(
+        name,
+        lambda a, m, s: a[m * s[-1] : (m + 1) * s[-1]].T,
+        lambda s, n: (n * s[-1], *s[:-1]),
+    )
+
+
+HEAD = _head("rows of head m, transposed")
+HEAD_BIAS = _head("entries of head m")
 
 
 def gate(k: int) -> View:
@@ -72,7 +79,7 @@ def _blocks() -> list[Row]:
     rows = []
     for letter, name in {"Q": "query", "K": "key", "V": "value"}.items():
         rows.append(Row(f"Phi[l].Gamma.Psi[m].W_{letter}", f"{attention}.{name}.weight", HEAD))
-        rows.append(Row(f"Phi[l].Gamma.Psi[m].b_{letter}", f"{attention}.{name}.bias", HEAD))
+        rows.append(Row(f"Phi[l].Gamma.Psi[m].b_{letter}", f"{attention}.{name}.bias", HEAD_BIAS))
     return [
         *rows,
         Row("Phi[l].Gamma.W_O", f"{attention}.output.weight", TRANSPOSED),

@@ -36,11 +36,11 @@ ROW = Transform("without its first axis", lambda a: a[0], lambda a: a[None])
 ENTRY = Transform("without its first two axes", lambda a: a[0, 0], lambda a: a[None, None])
 
 
-def third(k: int) -> Transform:
-    """The k-th third of the fused queries, keys and values, transposed."""
-    name = f"{('first', 'second', 'last')[k]} third of the columns, transposed"
+def third(k: int, kind: str) -> Transform:
+    """The k-th third of the fused queries, keys and values; a weight's is transposed."""
+    which = f"{('first', 'second', 'last')[k]} third"
     return Transform(
-        name,
+        f"{which} of the columns, transposed" if kind == "weight" else which,
         lambda a: a[..., k * (a.shape[-1] // 3) : (k + 1) * (a.shape[-1] // 3)].T,
         lambda a: a.T,
         part=k,
@@ -111,6 +111,7 @@ def read_state(
         else:
             state[row.ours] = row.transform.look(array)
     require(problems)
+    assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
     return state
 
 
