@@ -53,7 +53,7 @@ def _entry(entry: Equation) -> str:
 
 def commands_page() -> str:
     parts = ["# The command line", NOTE]
-    context = click.Context(cli, info_name="vesalius", max_content_width=100)
+    context = click.Context(cli, info_name="vesalius", **cli.context_settings)
     for name in ["", *cli.list_commands(context)]:
         command = cli.get_command(context, name) if name else cli
         assert command is not None

@@ -186,6 +186,28 @@ def test_dissect_saves_and_speaks_json(gpt2, tmp_path):
     assert set(read_trace(file).names()) == names >= {"A[1]", "mu[2,3]", "Z"}
 
 
+def test_dissect_reads_images_and_series_from_files(tmp_path):
+    import numpy as np
+
+    from vesalius import create
+
+    settings = {"layers": 1, "embedding": 12, "heads": 3}
+    create("vit", image=4, patch=2, classes=3, **settings).save(tmp_path / "vit")
+    create("tst", channels=2, context=5, **settings).save(tmp_path / "tst")
+    np.save(tmp_path / "image.npy", np.ones((4, 4, 3)))
+    np.save(tmp_path / "series.npy", np.ones((2, 5)))
+    image = shown("dissect", str(tmp_path / "vit"), "--array", str(tmp_path / "image.npy"))
+    assert "An image as a sequence of flattened patches" in image
+    series = shown("dissect", str(tmp_path / "tst"), "--array", str(tmp_path / "series.npy"))
+    assert "The output layer of classification" in series
+    wrong = vesalius("dissect", str(tmp_path / "vit"), "hello")
+    assert wrong.returncode == 2
+    assert "does not read text; expected an image" in wrong.stderr
+    odd = vesalius("dissect", str(tmp_path / "vit"), "--array", str(tmp_path / "vit/config.json"))
+    assert odd.returncode == 2
+    assert "is no array in NumPy's format" in odd.stderr
+
+
 def test_verify_says_that_all_agrees(gpt2):
     assert "All 35 steps agree." in shown("verify", gpt2, "--against", "transformers")
     found = json.loads(shown("verify", gpt2, "--json"))
@@ -300,7 +322,7 @@ def test_a_broken_checkpoint_gets_one_line_and_exit_code_2(gpt2, tmp_path, name,
         (["../../etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
         (["/etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
         (["nobody/nothing", "x"], 3, "the network is not to be used"),
-        (["FOLDER"], 2, "expected TEXT or --ids"),
+        (["FOLDER"], 2, "expected TEXT, --ids or --array"),
         (["FOLDER", "--ids", "1 two"], 2, "--ids takes whole numbers"),
         (["FOLDER", "--ids", "270"], 2, "token id 270 at position 0"),
         (["FOLDER", "--ids", ""], 2, "at least one token"),
@@ -316,3 +338,48 @@ def test_dissecting_what_cannot_be_is_refused(gpt2, arguments, code, message):
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert message in done.stderr
+
+
+def test_weights_that_are_not_numbers_are_named(gpt2, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "nan"
+    shutil.copytree(gpt2, folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["transformer.h.1.ln_2.bias"][3] = np.nan
+    save_file(tensors, folder / "model.safetensors")
+    done = vesalius("verify", str(folder))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "NaN or infinity in transformer.h.1.ln_2.bias" in done.stderr
+
+
+def test_a_tokenizer_larger_than_the_embedding_is_refused(gpt2, tmp_path):
+    from vesalius import create
+
+    small = create("gpt2", layers=1, embedding=12, vocabulary=200, context=9)
+    small.save(tmp_path, layout="huggingface")
+    shutil.copy(f"{gpt2}/tokenizer.json", tmp_path)
+    done = vesalius("dissect", str(tmp_path), "take")
+    assert done.returncode == 2
+    assert "the tokenizer has 270 words, the embedding 200" in done.stderr
+
+
+def test_all_tensors_that_do_not_fit_are_listed_at_once(gpt2, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "misfit"
+    shutil.copytree(gpt2, folder)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["transformer.wpe.weight"], tensors["transformer.ln_f.bias"]
+    tensors["transformer.h.0.ln_1.weight"] = np.ones(5, dtype=np.float32)
+    tensors["something.else"] = np.ones(5, dtype=np.float32)
+    save_file(tensors, folder / "model.safetensors")
+    done = vesalius("dissect", str(folder), "--ids", "1")
+    assert done.returncode == 2
+    assert (
+        "(4): missing: ln_f.bias; missing: wpe.weight; unexpected: something.else; " in done.stderr
+    )
+    assert "misshapen: h.0.ln_1.weight is (5,), expected (12,)" in done.stderr

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import BLOCKS, WORDS, configurations
 
 from vesalius import count
 from vesalius.counting import count_config, parameters
@@ -77,60 +78,11 @@ def test_sinusoidal_positions_cost_no_parameter():
     assert learned - fixed == 768 * 1024
 
 
-width = st.integers(1, 12)
-BLOCKS = {
-    "embedding": width,
-    "layers": st.integers(1, 3),
-    "heads": st.integers(1, 4),
-    "key": width,
-    "value": width,
-    "feedforward": width,
-    "attention_bias": st.booleans(),
-    "activation": st.sampled_from(["gelu", "relu"]),
-}
-WORDS = {"vocabulary": width, "context": width}
-TRANSFORMER = {
-    **BLOCKS,
-    **WORDS,
-    "variant": st.sampled_from([1, 2]),
-    "positions": st.sampled_from(["learned", "sinusoidal"]),
-    "causal": st.booleans(),
-    "tied": st.booleans(),
-}
-RECURRENT = {
-    "vocabulary": width,
-    "embedding": width,
-    "hidden": width,
-    "layers": st.integers(1, 3),
-    "tied": st.just(False),
-    "output_bias": st.booleans(),
-}
-ANY = {
-    "ffnn": {**WORDS, "embedding": width, "hidden": width, "layers": st.integers(1, 3)}
-    | {"output_bias": st.booleans()},
-    "rnn": RECURRENT,
-    "lstm": RECURRENT,
-    "transformer": TRANSFORMER,
-    "gpt2": TRANSFORMER,
-    "igpt": TRANSFORMER,
-    "bert": {**BLOCKS, **WORDS, "segments": width, "pooler": st.just(True)}
-    | {"mlm_head": st.booleans(), "nsp_head": st.booleans()},
-    "vit": {**BLOCKS, "patch": st.integers(1, 3), "image": st.just(6), "channels": width}
-    | {"classes": st.integers(0, 4), "pooler": st.booleans(), "masked_patch_head": st.booleans()},
-    "tst": {**BLOCKS, "channels": width, "context": width, "outputs": width}
-    | {
-        "head": st.sampled_from(["series", "classes", "regression"]),
-        "normalisation": st.sampled_from(["batch", "layer"]),
-        "positions": st.sampled_from(["learned", "sinusoidal"]),
-    },
-}
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_every_count_is_that_of_the_actual_arrays(family, data):
-    config = configuration(family, **data.draw(st.fixed_dictionaries(ANY[family])))
+    config = data.draw(configurations(family))
     assert parameters(config) == size(random_parameters(config, 0))
 
 

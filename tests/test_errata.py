@@ -34,7 +34,7 @@ from transformers import (
 import vesalius
 from vesalius import configuration, cost, count, random_parameters, tracing
 from vesalius import equations as eq
-from vesalius.equations.glossary import GLOSSARY, IN_SECTION
+from vesalius.equations.glossary import GLOSSARY, IN_PLACE
 from vesalius.errors import EmptySequence, SequenceTooLong, WrongLength
 from vesalius.families import FAMILIES, names
 
@@ -147,7 +147,7 @@ def test_layers_stand_in_square_brackets():
 
 @pytest.mark.erratum("E2")
 def test_letters_of_the_paper_mean_several_things():
-    twice = {letter for section in IN_SECTION.values() for letter in section if letter in GLOSSARY}
+    twice = {letter for section in IN_PLACE.values() for letter in section if letter in GLOSSARY}
     assert {"U", "C", "P", "q", "k", "v", "p", "c"} <= twice
     theta = random_parameters(configuration("rnn", vocabulary=7, embedding=3, tied=False), seed=1)
     assert theta.U.shape == (7, 3)

@@ -55,7 +55,7 @@ LAYERS = [
     {"dissection"},
     {"model"},
     {"tokenizers"},
-    {"checkpoints"},
+    {"checkpoints", "data"},
     {"models", "counting"},
     {"families"},
     {"equations"},

@@ -1,9 +1,10 @@
-"""The command line: ``vesalius models``, ``equations``, ``count``.
+"""The command line: one verb for each thing that people do.
 
 Verbs read their arguments, call the library and show what it gives, as a table or with ``--json``.
 Exit codes: 0, 2 for bad input, 3 for trouble in the environment; an error is one line.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -115,7 +116,11 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
 @click.argument("model")
 @click.option("--set", "settings", type=Settings(), multiple=True, help="Change a hyperparameter.")
 @click.option("--cost", "with_cost", is_flag=True, help="Operations and memory too.")
-@click.option("--length", type=int, help="Sequence length of the cost; the longest unless said.")
+@click.option(
+    "--length",
+    type=int,
+    help="Tokens of the cost; the longest sequence, or one for rnn and lstm, unless said.",
+)
 @click.option("--batch", type=int, default=1, show_default=True, help="Sequences of the cost.")
 @json_option
 def count(
@@ -132,6 +137,8 @@ def count(
     """
     from vesalius.counting import cost_config, count_config
 
+    if length is not None and not with_cost:
+        raise click.UsageError("--length belongs to --cost; give both")
     config = _configuration(model)
     config = config.change(**{name: config.read(name, text) for name, text in settings})
     counted = count_config(config, model)
@@ -145,20 +152,25 @@ def count(
 
 
 def _configuration(model: str) -> "Config":
-    """Of a model's folder, where there is one of that name, else of a named size or family."""
-    from vesalius.families import configuration
+    """Of a named size or family, or of a model's folder."""
+    from vesalius.families import configuration, names
 
-    if Path(model).is_dir():
-        from vesalius.model import read_config
+    if model in names():
+        return configuration(model)
+    from vesalius.model import is_folder, read_config
 
-        return read_config(Path(model))
-    return configuration(model)
+    return read_config(Path(model)) if is_folder(model) else configuration(model)
 
 
 @cli.command()
 @click.argument("model")
 @click.argument("text", required=False)
 @click.option("--ids", help="Token ids in place of TEXT, as in '31 41 59'.")
+@click.option(
+    "--array",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An image (height x width x channels) or series (channels x time) as .npy.",
+)
 @click.option("--only", help="Steps to keep, as in 'A[3], mu[1,*]'.")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write all values to this file.")
 @click.option(
@@ -169,6 +181,7 @@ def dissect(
     model: str,
     text: str | None,
     ids: str | None,
+    array: Path | None,
     only: str | None,
     save: str | None,
     top: int,
@@ -182,10 +195,11 @@ def dissect(
     from vesalius.errors import UnknownStep
     from vesalius.model import load
 
-    if (text is None) == (ids is None):
-        raise click.UsageError("expected TEXT or --ids, one of them")
-    given = text if text is not None else _numbers(ids or "")
-    trace = run(load(model), given, only)
+    given = [value for value in (text, ids, array) if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("expected TEXT, --ids or --array, one of them")
+    read = text if text is not None else _numbers(ids) if ids is not None else _array(given[0])
+    trace = run(load(model), read, only)
     if save:
         trace.save(save)
     try:
@@ -200,6 +214,17 @@ def dissect(
     return terminal.show_trace(trace, words, everything=only is not None, saved=save)
 
 
+def _array(file: Any) -> Any:
+    import numpy as np
+
+    from vesalius.errors import BrokenFile
+
+    try:
+        return np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise BrokenFile(f"{file} is no array in NumPy's format: {error}") from error
+
+
 def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.replace(",", " ").split()]
@@ -211,7 +236,9 @@ def _numbers(text: str) -> list[int]:
 @click.argument("model")
 @click.option("--against", default="equations", show_default=True, help="Whom to compare with.")
 @click.option("--length", type=click.IntRange(1), default=12, show_default=True, help="Tokens.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random input.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random input."
+)
 @json_option
 def verify(model: str, against: str, length: int, seed: int, as_json: bool) -> None:
     """Do the equations, the network and another library agree on MODEL? Step by step.
@@ -276,6 +303,9 @@ def convert(source: Path, target: Path, layout: str, dtype: str | None, as_json:
 
 def main() -> None:
     """Run the command line; whatever goes wrong ends in one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals that know no Greek
     sys.exit(_guarded(lambda: cli.main(standalone_mode=False)))
 
 
@@ -293,6 +323,8 @@ def _guarded(run: Callable[[], Any]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        return _fail("there is not enough memory for this", 3)
     except (OSError, ImportError) as error:
         return _fail(str(error), 3)
     return 0

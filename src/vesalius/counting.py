@@ -123,7 +123,7 @@ def _also(config: Config, total: int) -> dict[str, int]:
             bare = total - E * (1 if config.tied else 2) - Lambda
             return {**_other_tying(config), "without embeddings and positions": bare}
         case configs.Bert():
-            backbone = config.change(pooler=True, mlm_head=False, nsp_head=False)
+            backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
             others = {
                 "backbone": parameters(backbone),
                 "with MLM head (60)": parameters(backbone.change(mlm_head=True)),

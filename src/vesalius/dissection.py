@@ -6,6 +6,7 @@ A trace can be read, filtered, edited on the way, saved, and asked for the next 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from vesalius import equations as eq
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, UnknownStep, WrongKind
+from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, WrongLength
 from vesalius.families import family_of
 from vesalius.model import Model
 
@@ -86,28 +87,44 @@ class Trace:
         """
         if self.model is None:
             raise WrongKind("a trace read from a file has no model to read out with")
-        theta, H = self.model.parameters, self[f"H[{layer}]"]
-        if isinstance(theta, eq.TransformerLM):
-            H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
-            return eq.softmax(eq.logits(theta.E.T if theta.U is None else theta.U, H))
+        theta = self.model.parameters
         if isinstance(theta, eq.Bert):
-            return eq.softmax(eq.bert_mlm_logits(theta, H))
-        raise WrongKind(f"{self.family} has no states to read words from at every layer")
+            return eq.softmax(eq.bert_mlm_logits(theta, self[f"H[{layer}]"]))
+        if not isinstance(theta, eq.TransformerLM):
+            raise WrongKind(f"{self.family} has no states to read words from at every layer")
+        H = self[f"H[{layer}]"]
+        H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
+        return eq.softmax(eq.logits(theta.E.T if theta.U is None else theta.U, H))
 
     def save(self, file: str | Path) -> None:
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""
+        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         file = Path(file)
+        if file.suffix != ".safetensors":
+            raise WrongKind(f"a trace is saved as .safetensors, got {str(file)!r}")
         values = {step.name: np.ascontiguousarray(step.value) for step in self.steps}
-        save_file(values, file)
+        try:
+            save_file(values, file)
+        except SafetensorError as error:
+            raise OSError(f"{file} cannot be written: {error}") from error
         description = {
             "family": self.family,
             "ids": self.ids,
             "tokens": self.tokens(),
-            "steps": [summary.to_json() for summary in self.summaries()],
+            "steps": [
+                {**summary.to_json(), "place": step.place}
+                for summary, step in zip(self.summaries(), self.steps, strict=True)
+            ],
         }
-        file.with_suffix(".json").write_text(json.dumps(description, ensure_ascii=False, indent=1))
+        text = json.dumps(description, ensure_ascii=False, indent=1)
+        _beside(file).write_text(text, encoding="utf-8")
+
+
+def _beside(file: Path) -> Path:
+    """Where the description of a saved trace stands."""
+    return file.with_name(f"{file.name}.json")
 
 
 def read_trace(file: str | Path) -> Trace:
@@ -115,21 +132,17 @@ def read_trace(file: str | Path) -> Trace:
     from vesalius.checkpoints.files import read, read_json
 
     file = Path(file)
-    description = read_json(file.with_suffix(".json"))
-    arrays = read(file).arrays
+    description, arrays = read_json(_beside(file)), read(file).arrays
     steps = Steps()
-    for entry in description.get("steps", []):
-        if entry.get("name") not in arrays:
-            raise BrokenFile(f"{file} lacks the step {entry.get('name')!r} that its JSON names")
-        steps.append(
-            eq.Step(
-                entry["symbol"],
-                eq.place_of(entry["name"]),
-                eq.find(entry["equation"]),
-                arrays[entry["name"]],
-            )
-        )
-    return Trace(None, list(description["ids"]), steps, str(description["family"]))
+    try:
+        for entry in description["steps"]:
+            if entry["name"] not in arrays:
+                raise BrokenFile(f"{file} lacks the step {entry['name']!r} that its JSON names")
+            equation = eq.find(entry["equation"])
+            steps.append(eq.Step(entry["symbol"], entry["place"], equation, arrays[entry["name"]]))
+        return Trace(None, list(description["ids"]), steps, str(description["family"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error
 
 
 def _summary(step: eq.Step) -> Summary:
@@ -158,20 +171,23 @@ def dissect(
     run, ids = _runner(model, theta, text)
     with tracing(only, edit=edit) as steps:
         run()
+    if only and not steps:
+        raise UnknownStep(f"no step of this model is called {only!r}")
     return Trace(model, ids, steps, family.name)
 
 
 def _runner(model: Model, theta: Any, text: Any) -> tuple[Callable[[], Any], list[int]]:
     """What to run for this family and input, and the token ids if there are any."""
     if isinstance(theta, eq.ViT):
-        image = _array(text, "an image: height x width x channels").astype(theta.E.dtype)
-        Omega = eq.patches(image, model.config.symbols()["P"])
-        runner = eq.vit_class_logits if theta.Pi_Y is not None else eq.vit_states
-        return lambda: runner(theta, Omega), []
+        image = _array(text, 3, "an image: height x width x channels").astype(theta.E.dtype)
+        side, channels = (model.config.symbols()[letter] for letter in "PC")
+        _require_channels(image.shape[2], channels)
+        return lambda: _run_vit(theta, eq.patches(image, side)), []
     if isinstance(theta, eq.TST):
-        series = _array(text, "a series: channels x time").astype(theta.E.dtype)
-        flat = model.config.symbols()["read"] != theta.E.shape[0]
-        return lambda: (eq.tst_outputs if flat else eq.tst_series)(theta, series), []
+        series = _array(text, 2, "a series: channels x time").astype(theta.E.dtype)
+        _require_channels(len(series), theta.E.shape[1])
+        runner = eq.tst_series if model.config.symbols()["series"] else eq.tst_outputs
+        return lambda: runner(theta, series), []
     ids = _ids(model, text)
     Omega_ids = OneHot(ids, theta.E.shape[1])
     runs: dict[type, Callable[..., Any]] = {
@@ -201,15 +217,37 @@ def _run_bert(model: Model, theta: eq.Bert, Omega: OneHot) -> None:
         eq.label_logits(theta.Pi_Y, read)
 
 
-def _array(value: Any, what: str) -> Array:
+def _run_vit(theta: eq.ViT, Omega: Array) -> None:
+    """The backbone once, and then every head that is there; no patch is masked."""
+    H = eq.vit_states(theta, Omega)
+    if theta.Pi_C is not None:
+        eq.pool(theta.Pi_C, H[:, 0])
+    if theta.Pi_Y is not None:
+        eq.class_logits(theta.Pi_Y, H[:, 0])
+    if theta.Pi_R is not None:
+        eq.reconstruct_patches(theta.Pi_R, H[:, 1:])
+
+
+def _require_channels(found: int, expected: int) -> None:
+    if found != expected:
+        raise WrongLength(f"this model reads {expected} channels, got {found}")
+
+
+def _array(value: Any, axes: int, what: str) -> Array:
     if isinstance(value, str):
         raise WrongKind(f"this model does not read text; expected {what}, as an array")
-    return np.asarray(value)
+    array = np.asarray(value)
+    if array.ndim != axes:
+        raise WrongKind(f"this model reads {what}; got an array of {array.ndim} axes")
+    return array
 
 
 def _ids(model: Model, text: Any) -> list[int]:
     if not isinstance(text, str):
-        return [int(i) for i in text]
+        try:
+            return [index(i) for i in text]
+        except TypeError:
+            raise TokenOutOfRange(f"expected a sequence of whole token ids, got {text!r}") from None
     if model.tokenizer is None:
         raise WrongKind("this model has no tokenizer; give token ids in place of text")
     return model.tokenizer.encode(text)

@@ -80,7 +80,10 @@ class Unreachable(OSError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message: the closest known names, or all of them where none is close."""
+    """The end of a message: the closest known names, or the first where none is close."""
     known = list(known)
     close = get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {', '.join(close)}?" if close else f"there are: {', '.join(known)}"
+    if close:
+        return f"did you mean {', '.join(close)}?"
+    more = ", …" if len(known) > 8 else ""
+    return f"there are: {', '.join(known[:8])}{more}"

@@ -24,6 +24,7 @@ from vesalius.errors import (
     UnknownConfiguration,
     UnknownModel,
     Unreachable,
+    WrongKind,
     nearest,
 )
 from vesalius.families import FAMILIES, family_of, names
@@ -72,21 +73,27 @@ class Model:
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        if layout not in ("vesalius", "huggingface"):
+            raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
         if layout == "huggingface":
             config = huggingface.write_config(self.config, self.origin) | {"dtype": self.dtype}
             tensors = huggingface.write_state(self.config, self.state)
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = self.state
+        folder.mkdir(parents=True, exist_ok=True)
         files.write(folder / files.WEIGHTS, tensors, self.dtype)
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+        (folder / "config.json").write_text(text, encoding="utf-8")
         if self.tokenizer is not None:
             self.tokenizer.save(folder)
 
 
 def create(family: str, seed: int = 0, **settings: Any) -> Model:
-    """A new model of a family or a named size, initialised as published."""
+    """A new model of a family or a named size.
+
+    Transformers for text and images are initialised as GPT-2 and BERT are, others as PyTorch does.
+    """
     import torch
 
     from vesalius.families import configuration
@@ -110,7 +117,7 @@ def load(
     specimen = SPECIMENS / str(name)
     if str(name) in specimens():
         return load_folder(specimen, allow_non_finite)
-    if Path(name).is_dir():
+    if is_folder(name):
         return load_folder(Path(name), allow_non_finite)
     if not HUB_NAME.fullmatch(str(name)):
         raise UnknownModel(
@@ -118,6 +125,14 @@ def load(
             f"expected a folder with config.json, or a name such as gpt2"
         )
     return load_folder(_fetch(str(name), revision, local_files_only), allow_non_finite)
+
+
+def is_folder(name: str | Path) -> bool:
+    """Whether there is a folder of this name; the empty name is none."""
+    try:
+        return bool(str(name)) and Path(name).is_dir()
+    except (OSError, ValueError):  # too long, or with a character that no name can have
+        return False
 
 
 def specimens() -> list[str]:
@@ -129,8 +144,8 @@ def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
     """The folder of a Hugging Face model in its cache, downloaded if need be."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
+        GatedRepoError,
+        HFValidationError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
@@ -145,11 +160,15 @@ def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
         )
     except RevisionNotFoundError as error:
         raise UnknownModel(f"{name} has no revision {revision!r}") from error
+    except GatedRepoError as error:
+        raise Unreachable(f"{name} is gated; ask for access and log in to Hugging Face") from error
     except RepositoryNotFoundError as error:
         raise UnknownModel(
             f"there is no folder and no Hugging Face model {name!r}; {nearest(name, names())}"
         ) from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except HFValidationError as error:
+        raise UnknownModel(f"{name!r} cannot be a Hugging Face name: {error}") from error
+    except Exception as error:  # of the library, its transport, or the disk
         offline = local_files_only or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
         reason = "the network is not to be used" if offline else "the network does not answer"
         raise Unreachable(
@@ -163,7 +182,8 @@ def load_folder(
     """Load a folder in our layout or in Hugging Face's; ``tensors`` stand in for its weights."""
     described = _description(folder)
     tensors = files.read_folder(folder) if tensors is None else tensors
-    config = _config(described, tensors)
+    config = _config(described, {name: a.shape for name, a in tensors.arrays.items()})
+    tensors = _of_one_precision(tensors)
     own = "vesalius" in described
     state = (_own_state if own else huggingface.read_state)(config, tensors.arrays)
     if not allow_non_finite:
@@ -178,9 +198,17 @@ def load_folder(
     return Model(config, state, tokenizer, tensors.dtype, described)
 
 
+def _of_one_precision(tensors: files.Tensors) -> files.Tensors:
+    """Double precision for all where some have it: a network runs in one."""
+    if tensors.dtype != "float64":
+        return tensors
+    wide = {k: a.astype("float64", copy=False) for k, a in tensors.arrays.items()}
+    return files.Tensors(wide, tensors.dtype)
+
+
 def read_config(folder: Path) -> Config:
-    """The configuration of a folder, without loading its weights."""
-    return _config(_description(folder), files.read_folder(folder))
+    """The configuration of a folder, without its weights."""
+    return _config(_description(folder), files.read_shapes(folder))
 
 
 def _description(folder: Path) -> dict[str, Any]:
@@ -189,35 +217,27 @@ def _description(folder: Path) -> dict[str, Any]:
     return files.read_json(folder / "config.json")
 
 
-def _config(described: dict[str, Any], tensors: files.Tensors) -> Config:
+def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:
     if "vesalius" in described:
         return _own_config(described)
-    return huggingface.read_config(described, huggingface.shapes_of(tensors.arrays))
+    return huggingface.read_config(described, shapes)
 
 
 def _own_config(described: dict[str, Any]) -> Config:
     settings = {k: v for k, v in described.items() if k not in ("vesalius", "dtype")}
     family = described["vesalius"]
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise UnknownConfiguration(f"config.json says family {family!r}; known are {known}")
     try:
         return FAMILIES[family].config().change(**settings)
     except ValueError as error:
-        raise UnknownConfiguration(f"config.json contradicts itself: {error}") from error
+        raise UnknownConfiguration(f"config.json cannot be used: {error}") from error
 
 
-def _own_state(config: Config, tensors: dict[str, Array]) -> dict[str, Array]:
-    wanted = layout.shapes(config)
-    problems = [f"missing: {name}" for name in sorted(set(wanted) - set(tensors))]
-    problems += [f"unexpected: {name}" for name in sorted(set(tensors) - set(wanted))]
-    problems += [
-        f"misshapen: {name} is {tensors[name].shape}, expected {shape}"
-        for name, shape in wanted.items()
-        if name in tensors and tensors[name].shape != shape
-    ]
-    tables.require(problems)
-    return tensors
+def _own_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    rows = [tables.Row(name, name) for name in layout.shapes(config)]
+    return tables.read_state(config, rows, tensors, tied={})
 
 
 def _require_finite(tensors: Mapping[str, Array]) -> None:

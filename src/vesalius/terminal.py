@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def setting_value(value: Any) -> str:
-    if type(value) is int:
-        return f"{value:,}"
-    return {None: "open", True: "true", False: "false"}.get(value, str(value))
+    if value is None or isinstance(value, bool):
+        return {None: "open", True: "true", False: "false"}[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def setting_meaning(row: dict[str, Any]) -> str:
@@ -159,12 +159,18 @@ def label(equation: str) -> str:
     return f"§{equation}" if "." in equation else f"Fig. {equation}"
 
 
-def bytes_of(size: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.4g} {unit}"
+def bytes_of(size: int) -> str:
+    """A size in the unit that suits it, to four digits."""
+    units = ("bytes", "kB", "MB", "GB", "TB")
+    power = min((len(str(size)) - 1) // 3, len(units) - 1)
+    if power == 0:
+        return f"{size} bytes"
+    whole, rest = divmod(size, 1000**power)
+    return (
+        f"{whole:,} {units[power]}"
+        if whole >= 1000
+        else (f"{whole + rest / 1000**power:.4g} {units[power]}")
+    )
 
 
 def table(
@@ -177,7 +183,12 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(title, style="italic") if title else None,
+        title_justify="left",
+        pad_edge=False,
+    )
     for i, head in enumerate(heads):
         table.add_column(head, justify="right" if i in right else "left", overflow="fold")
     for row in rows:
@@ -189,7 +200,12 @@ def show(*things: Any) -> None:
     """Print tables and texts; a pipe gets lines of 120 characters."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # which the command line knows how to end on
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    console = Pipe(width=None if terminal else 120, highlight=False)
     for thing in things:
         console.print(thing)
 

@@ -193,7 +193,8 @@ def _outputs(model: Model, result: Any) -> dict[str, Array]:
             named = {"h_C": result.pooled, "Z": result.mlm, "z_C": result.nsp, "z": result.labels}
             flat = {"h_C", "z_C", *({"z"} if labelled == "sequence" else set())}
         case configs.ViT():
-            named, flat = {"H_e": result.hidden, "z": result.logits}, {"z"}
+            named = {"H_e": result.hidden, "h_C": result.pooled, "z": result.logits}
+            named["Omega_hat"], flat = result.patches, {"h_C", "z"}
         case configs.TST(head=head):
             named, flat = (
                 ({"Omega_hat": result}, set()) if head == "series" else ({"z": result}, {"z"})

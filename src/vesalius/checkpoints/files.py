@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, NotACheckpoint
+from vesalius.errors import BrokenFile, ImpossibleSetting, NotACheckpoint
 
 HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
 LFS_POINTER = b"version https://git-lfs"
@@ -25,9 +25,12 @@ NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
+WIDTH = {"float64": 64, "float32": 32, "bfloat16": 16, "float16": 16}
+
+
 @dataclass(frozen=True)
 class Tensors:
-    """The arrays of a checkpoint by name, and the precision that they are stored in."""
+    """The arrays of a checkpoint by name, and a precision that holds them all."""
 
     arrays: dict[str, Array]
     dtype: str
@@ -35,44 +38,71 @@ class Tensors:
 
 def read_folder(folder: Path) -> Tensors:
     """All tensors of a folder, from one file or from shards."""
+    parts = [read(file) for file in weight_files(folder)]
+    if not parts:
+        raise _without_weights(folder)
+    names = [name for part in parts for name in part.arrays]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BrokenFile(f"the shards of {folder} hold {', '.join(twice)} twice")
+    arrays = {name: array for part in parts for name, array in part.arrays.items()}
+    listed = read_json(folder / INDEX)["weight_map"] if len(parts) > 1 else arrays
+    if missing := set(listed) - set(arrays):
+        raise BrokenFile(f"the shards of {folder} lack {', '.join(sorted(missing))}")
+    return Tensors(arrays, widest([part.dtype for part in parts]))
+
+
+def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a folder's tensors, from the headers alone; none if it has none."""
+    headers = [_header(file)[0] for file in weight_files(folder)]
+    return {name: tuple(e["shape"]) for header in headers for name, e in header.items()}
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder."""
     if (folder / WEIGHTS).exists():
-        return read(folder / WEIGHTS)
-    if (folder / INDEX).exists():
-        return _read_shards(folder)
+        return [folder / WEIGHTS]
+    return _shards(folder) if (folder / INDEX).exists() else []
+
+
+def _without_weights(folder: Path) -> NotACheckpoint:
     pickled = [p.name for p in folder.glob("*.bin")] + [p.name for p in folder.glob("*.pt")]
     if pickled:
-        raise NotACheckpoint(
+        return NotACheckpoint(
             f"{folder} holds {pickled[0]}, which is pickled and never read on its own; "
             f"convert it with: vesalius convert {folder} NEW_FOLDER"
         )
-    raise NotACheckpoint(f"{folder} holds no {WEIGHTS}; expected it beside config.json")
+    return NotACheckpoint(f"{folder} holds no {WEIGHTS}; expected it beside config.json")
 
 
-def _read_shards(folder: Path) -> Tensors:
+def widest(dtypes: list[str]) -> str:
+    """The precision that holds numbers of all these without rounding."""
+    found = set(dtypes) & set(WIDTH)
+    if found == {"float16", "bfloat16"}:
+        return "float32"
+    return max(found, key=lambda dtype: WIDTH[dtype], default="float32")
+
+
+def _shards(folder: Path) -> list[Path]:
+    """The files that an index names, all of them in its own folder."""
     index = read_json(folder / INDEX)
     files = index.get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise BrokenFile(f"{folder / INDEX} has no weight_map of names to files")
-    arrays: dict[str, Array] = {}
-    dtype = "float32"
+    shards = []
     for name in sorted(set(files.values())):
-        if Path(name).name != name:
+        if Path(name).name != name or name in ("", "..", "."):
             raise BrokenFile(f"{folder / INDEX} points outside its folder, to {name!r}")
         if not (folder / name).exists():
             raise NotACheckpoint(f"{folder / INDEX} names {name}, which is not there")
-        shard = read(folder / name)
-        arrays |= shard.arrays
-        dtype = shard.dtype
-    if missing := set(files) - set(arrays):
-        raise BrokenFile(f"the shards of {folder} lack {', '.join(sorted(missing))}")
-    return Tensors(arrays, dtype)
+        shards.append(folder / name)
+    return shards
 
 
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON, too deep, too long
         raise BrokenFile(f"{file} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise BrokenFile(f"{file} should be a JSON object, got {type(value).__name__}")
@@ -94,8 +124,7 @@ def read(file: Path) -> Tensors:
         array = raw[begin:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
         arrays[name] = np.asarray(_widened(array, entry["dtype"]))
         dtypes.append(entry["dtype"])
-    stored = max(set(dtypes), key=dtypes.count, default="F32")
-    return Tensors(arrays, NAMES.get(stored, "float32"))
+    return Tensors(arrays, widest([NAMES[dtype] for dtype in dtypes if dtype in NAMES]))
 
 
 def _widened(array: Array, dtype: str) -> Array:
@@ -122,7 +151,7 @@ def _header(file: Path) -> tuple[dict[str, Any], int]:
             )
         try:
             header = json.loads(stream.read(length))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise BrokenFile(f"{file} has a damaged header: {error}") from error
     if not isinstance(header, dict):
         raise BrokenFile(f"{file} has a damaged header: expected a JSON object")
@@ -136,10 +165,10 @@ def _check(file: Path, header: dict[str, Any], size: int) -> None:
     reached = 0
     for name, entry in sorted(header.items(), key=lambda item: _offset(file, *item)):
         dtype, shape = entry.get("dtype"), entry.get("shape")
-        if dtype not in DTYPES:
+        if not isinstance(dtype, str) or dtype not in DTYPES:
             known = ", ".join(DTYPES)
             raise BrokenFile(f"{file}: tensor {name} has dtype {dtype!r}; known are {known}")
-        if not isinstance(shape, list) or not all(type(d) is int and d >= 0 for d in shape):
+        if not _possible(shape):
             raise BrokenFile(f"{file}: tensor {name} has the impossible shape {shape}")
         begin, end = entry["data_offsets"]
         expected = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
@@ -153,18 +182,29 @@ def _check(file: Path, header: dict[str, Any], size: int) -> None:
         raise BrokenFile(f"{file} is cut short or damaged: {reached} bytes expected, {size} there")
 
 
-def _offset(file: Path, name: str, entry: Any) -> int:
+def _possible(shape: Any) -> bool:
+    """Whether NumPy could have an array of this shape."""
+    return (
+        isinstance(shape, list)
+        and len(shape) <= 32
+        and all(type(d) is int and 0 <= d < 2**48 for d in shape)
+    )
+
+
+def _offset(file: Path, name: str, entry: Any) -> tuple[int, int]:
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     if not isinstance(offsets, list) or [type(o) for o in offsets] != [int, int]:
         raise BrokenFile(f"{file}: tensor {name} has no data_offsets")
-    return int(offsets[0])
+    return int(offsets[0]), int(offsets[1])
 
 
 def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
     """Write arrays in the precision named: beside the file first, then in its place."""
     from safetensors import TensorSpec, serialize_file
 
-    narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
+    with np.errstate(over="ignore"):
+        narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
+    _require_room(arrays, narrow, dtype)
     entries = {
         name: TensorSpec(
             dtype=dtype, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
@@ -179,6 +219,22 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _require_room(arrays: Mapping[str, Array], narrow: Mapping[str, Array], dtype: str) -> None:
+    """Refuse a precision in which finite numbers would become infinite."""
+    code = {"bfloat16": "BF16"}.get(dtype, "")
+    lost = [
+        name
+        for name, array in arrays.items()
+        if WIDTH[dtype] < 8 * array.itemsize
+        and np.isinf(_widened(narrow[name], code)).any()
+        and np.isfinite(array).all()
+    ]
+    if lost:
+        raise ImpossibleSetting(
+            f"{dtype} cannot hold numbers as large as those of {', '.join(lost)}"
+        )
 
 
 def _narrowed(array: Array, dtype: str) -> Array:

@@ -114,6 +114,8 @@ class Dialect:
     """Our setting: their key in config.json."""
     fixed: dict[str, Any]
     """Keys that must have this value, or be absent: what else they could mean is not built."""
+    dropouts: tuple[str, ...]
+    """Keys of further dropouts, which we have one for."""
     prefix: str
     rows: Callable[[Any], list[Row]]
     tied: dict[str, str]
@@ -142,6 +144,7 @@ DIALECTS: dict[str, Dialect] = {
             "scale_attn_by_inverse_layer_idx": False,
             "add_cross_attention": False,
         },
+        ("embd_pdrop", "attn_pdrop"),
         "transformer.",
         _gpt2,
         {"lm_head.weight": "wte.weight"},
@@ -161,6 +164,7 @@ DIALECTS: dict[str, Dialect] = {
             "position_embedding_type": "absolute",
             "tie_word_embeddings": True,
         },
+        ("attention_probs_dropout_prob",),
         "bert.",
         _bert,
         {
@@ -173,6 +177,7 @@ DIALECTS: dict[str, Dialect] = {
         configs.ViT,
         {**ENCODER, "image": "image_size", "patch": "patch_size", "channels": "num_channels"},
         {"qkv_bias": True, "pooler_act": "tanh"},
+        ("attention_probs_dropout_prob",),
         "vit.",
         _vit,
         {},
@@ -199,7 +204,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Config:
     """Our configuration from their config.json and the shapes of what the file holds."""
     kind = theirs.get("model_type")
-    if kind not in DIALECTS:
+    if not isinstance(kind, str) or kind not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise UnknownConfiguration(f"config.json says model_type {kind!r}; known are {known}")
     dialect = DIALECTS[kind]
@@ -210,30 +215,39 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
             )
     found = {ours: theirs[key] for ours, key in dialect.settings.items() if key in theirs}
     if "activation" in found:
-        if found["activation"] not in ACTIVATIONS:
+        if str(found["activation"]) not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
             raise UnknownConfiguration(
                 f"config.json says activation {found['activation']!r}; known are {known}"
             )
         found["activation"] = ACTIVATIONS[found["activation"]]
+    heads = _heads(kind, theirs, _plain(dialect, shapes))
     try:
-        return dialect.config().change(**found, **_heads(kind, theirs, _plain(dialect, shapes)))
+        return dialect.config().change(**found, **heads)
     except ValueError as error:
-        raise UnknownConfiguration(f"config.json contradicts itself: {error}") from error
+        named = dialect.settings.get(str(error).split()[0])
+        where = f" ({named} in config.json)" if named else ""
+        raise UnknownConfiguration(f"config.json cannot be used: {error}{where}") from error
 
 
 def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """Which heads there are: those that the class promises and those that the file holds."""
     if kind == "gpt2":
         return {}
+    classes = theirs.get("architectures") or []
+    labelled = theirs.get("id2label") or {}
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise UnknownConfiguration(f"config.json says architectures {classes!r}; expected names")
+    if not isinstance(labelled, dict):
+        raise UnknownConfiguration(f"config.json says id2label {labelled!r}; expected an object")
     promised: dict[str, Any] = {}
-    for name in theirs.get("architectures") or ():
-        promised |= ARCHITECTURES.get(name, {})
+    for name in classes:  # a BertModel may have been made without its pooler
+        promised |= {} if name == "BertModel" else ARCHITECTURES.get(name, {})
     held = {name.rpartition(".")[0] for name in shapes}
     classifier = shapes.get("qa_outputs.weight") or shapes.get("classifier.weight") or (0,)
     labels = classifier[0]
     if "labelled" in promised:
-        labels = labels or len(theirs.get("id2label") or ()) or int(theirs.get("num_labels", 2))
+        labels = labels or len(labelled) or theirs.get("num_labels", 2)
     pooler = promised.get("pooler", False) or "pooler.dense" in held
     if kind == "vit":
         return {"pooler": pooler, "classes": labels}
@@ -263,9 +277,11 @@ def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
     architecture = _architecture(config)
     labels = getattr(config, "labels", 0) or getattr(config, "classes", 0)
     kept = dict(origin) if origin.get("model_type") == kind else {}
+    kept.pop("torch_dtype", None)  # the old name of dtype
+    kept = {**dict.fromkeys(dialect.dropouts, ours["dropout"]), **kept}
     if kind == "gpt2":
         kept = {"bos_token_id": None, "eos_token_id": None} | kept
-    if labels and len(kept.get("id2label", ())) != labels:
+    if labels and len(kept.get("id2label") or ()) != labels:
         theirs["id2label"] = {str(i): f"LABEL_{i}" for i in range(labels)}
         theirs["label2id"] = {f"LABEL_{i}": i for i in range(labels)}
     return {**kept, "model_type": kind, "architectures": [architecture], **dialect.fixed, **theirs}
@@ -291,6 +307,7 @@ def _require_sayable(config: Any) -> None:
         "sinusoidal positions": ours.get("positions", "learned") == "learned",
         "gpt2 without its causal mask": ours.get("causal", True),
         "a masked-patch head": not ours.get("masked_patch_head", False),
+        "vit with both classes and pooler": not (ours.get("classes") and ours["pooler"]),
     }
     if unsaid := [what for what, sayable in said.items() if not sayable]:
         raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(unsaid)}")
@@ -326,10 +343,6 @@ def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
             raise CheckpointMismatch(f"the checkpoint holds {plain} twice, once as {name}")
         found[plain] = value
     return found
-
-
-def shapes_of(tensors: Mapping[str, Array]) -> dict[str, Shape]:
-    return {name: array.shape for name, array in tensors.items()}
 
 
 def read_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:

@@ -5,12 +5,14 @@ PyTorch is told to build nothing but tensors (``weights_only``).
 
 from pathlib import Path
 
-from vesalius.checkpoints.files import Tensors
+from vesalius.checkpoints.files import WIDTH, Tensors, widest
 from vesalius.errors import BrokenFile, NotACheckpoint
 
 
 def find(folder: Path) -> Path:
     """The pickled file of a folder."""
+    if (folder / "pytorch_model.bin").exists():
+        return folder / "pytorch_model.bin"
     found = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
     if not found:
         raise NotACheckpoint(f"{folder} holds neither safetensors nor a .bin or .pt file")
@@ -34,14 +36,19 @@ def read(file: Path) -> Tensors:
         raise BrokenFile(
             f"{file} cannot be read as weights alone: it is damaged, or holds what could run code"
         ) from error
-    if not isinstance(state, dict) or not all(torch.is_tensor(v) for v in state.values()):
+    if not isinstance(state, dict) or not all(
+        isinstance(name, str) and torch.is_tensor(tensor) for name, tensor in state.items()
+    ):
         raise BrokenFile(f"{file} should hold a dictionary of names to tensors")
-    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in state.values()]
-    floats = [name for name in dtypes if name in ("float64", "float32", "float16", "bfloat16")]
-    stored = max(set(floats), key=floats.count, default="float32")
-    narrow = (torch.float16, torch.bfloat16)
+    dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in state.items()}
+    narrow, known = (
+        ("float16", "bfloat16"),
+        (*WIDTH, "int64", "int32", "int16", "int8", "uint8", "bool"),
+    )
+    if odd := sorted(set(dtypes.values()) - set(known)):
+        raise BrokenFile(f"{file} holds tensors of {', '.join(odd)}; known are {', '.join(known)}")
     arrays = {
-        name: (tensor.float() if tensor.dtype in narrow else tensor).numpy()
+        name: (tensor.float() if dtypes[name] in narrow else tensor).detach().numpy()
         for name, tensor in state.items()
     }
-    return Tensors(arrays, stored)
+    return Tensors(arrays, widest(list(dtypes.values())))

@@ -108,6 +108,8 @@ def read_state(
         array, expected = theirs[row.theirs], _their_shape(shares[row.theirs], wanted)
         if array.shape != expected:
             problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
+        elif array.dtype.kind != "f":
+            problems.append(f"not floating point: {row.theirs} is {array.dtype}")
         else:
             state[row.ours] = row.transform.look(array)
     require(problems)

@@ -46,8 +46,6 @@ from vesalius.equations.bert import (
     sentence_pair,
 )
 from vesalius.equations.counting import (
-    _BLOCK,
-    _BLOCKS,
     bert_parameters,
     block_parameters,
     elman_parameters,
@@ -135,9 +133,11 @@ from vesalius.equations.registry import (
     unnumbered,
 )
 from vesalius.equations.series import (
+    activate_output,
     flat_output,
     mask_series,
     masked_square_error,
+    scale_embeddings,
     series_mask,
     series_output,
     tst_outputs,
@@ -145,7 +145,7 @@ from vesalius.equations.series import (
     tst_states,
     z_score,
 )
-from vesalius.equations.tracing import Step, Steps, at, place_of, tracing
+from vesalius.equations.tracing import Step, Steps, at, tracing
 from vesalius.equations.transformer import (
     add_positions,
     after_attention,

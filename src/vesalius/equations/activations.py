@@ -38,7 +38,7 @@ def gelu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
 
     GELU(x) = x P(X ≤ x) = x (1 + erf(x / √2)) / 2
 
-    BERT and ViT in Hugging Face's checkpoints were trained with this form.
+    Hugging Face runs BERT and ViT with this form.
     """
     from scipy.special import erf  # here, because importing it takes longer than counting does
 

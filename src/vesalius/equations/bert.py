@@ -27,13 +27,13 @@ class Pair(NamedTuple):
     r"\mathcal{S} = (\mathrm{[CLS]}, a_1, \ldots, \mathrm{[SEP]}, b_1, \ldots, \mathrm{[SEP]})",
     gives=("S_in", "s_in"),
 )
-def sentence_pair(cls: int, sep: int, a: Sequence[int], b: Sequence[int] = ()) -> Pair:
+def sentence_pair(cls: int, sep: int, first: Sequence[int], second: Sequence[int] = ()) -> Pair:
     """BERT's input: one sentence or two, and which of them each token belongs to.
 
     S = ([CLS], a₁, …, [SEP], b₁, …, [SEP])  or  S = ([CLS], a₁, …, [SEP])
     """
-    first, second = [cls, *a, sep], [*b, sep] if len(b) else []
-    return Pair(np.array(first + second), np.array([0] * len(first) + [1] * len(second)))
+    a, b = [cls, *first, sep], [*second, sep] if len(second) else []
+    return Pair(np.array(a + b), np.array([0] * len(a) + [1] * len(b)))
 
 
 @equation(

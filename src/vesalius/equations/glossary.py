@@ -1,6 +1,7 @@
 """What the letters mean: name in the code, LaTeX, meaning.
 
-The paper gives some letters another meaning in some sections; those stand in the second table.
+The paper gives some letters another meaning in some places; those stand in the second table, by
+section or by the equation's name.
 """
 
 GLOSSARY: dict[str, tuple[str, str]] = {
@@ -33,6 +34,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "E": ("E", "embedding matrix, one column a word"),
     "b_e": ("b_e", "bias of the input projection"),
     "X": ("X", "embeddings, one column a token"),
+    "X_0": ("X_0", "projections of the input, one column a token"),
     "x": (r"\varkappa", "a vector, or the columns of a matrix"),
     "Lambda": (r"\Lambda", "positional encodings, one column a position"),
     "Lambda_p": (r"\Lambda^p", "positional encodings"),
@@ -40,6 +42,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "x_class": (r"x_{\mathrm{class}}", "embedding of the class token"),
     "segments": ("s", "segment of every token, 0 or 1"),
     "real": ("r", "true for tokens, false for padding"),
+    "first": ("a", "tokens of the first sentence"),
+    "second": ("b", "tokens of the second sentence, if there is one"),
     "cls": (r"\mathrm{[CLS]}", "the classification token"),
     "sep": (r"\mathrm{[SEP]}", "the separation token"),
     "mask": (r"\mathrm{[MASK]}", "the mask token"),
@@ -57,6 +61,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "H": ("H", "states, one column a token"),
     "H_bar": (r"\bar{H}", "normalised input of attention"),
     "H_e": ("H^e", "normalised output of the transformer"),
+    "g": ("g", "activation function"),
     "H_M": ("H^M", "states inside the MLM head"),
     "H_O": ("H^O", "normalised states inside the MLM head"),
     "C_bar": (r"\bar{C}", "normalised input of the feedforward network"),
@@ -127,7 +132,8 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "eta": (r"\eta", "number of parameters"),
 }
 
-IN_SECTION: dict[str, dict[str, tuple[str, str]]] = {
+IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
+    "recurrent_layer": {"U": ("U", "matrix of the step before")},
     "2.1": {"i": ("i", "index of the word")},
     "3.3": {
         "p": (r"p_\theta", "the model: a context to the distribution of the next token"),
@@ -159,15 +165,12 @@ IN_SECTION: dict[str, dict[str, tuple[str, str]]] = {
         "U_S": ("U^S", "matrix of the output gate, from the step before"),
         "b_S": ("b^S", "bias of the output gate"),
     },
-    "6.1": {
-        "a": ("a", "tokens of the first sentence"),
-        "b": ("b", "tokens of the second sentence, if there is one"),
-    },
     "6.2": {
         "p": (r"p_\theta", "the model: a word, its position and the sequence to a probability")
     },
     "7.1": {"P": ("P", "side of a patch")},
     "7.2": {
+        "H_e": ("H^e", "activated output of the transformer"),
         "mu": (r"\mu", "mean of each channel"),
         "sigma": (r"\sigma", "standard deviation of each channel"),
         "M": ("M", "noise mask: one where a value is kept"),

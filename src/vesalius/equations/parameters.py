@@ -24,7 +24,6 @@ Activation = Callable[[Any], Any]
 Symbols = dict[str, Any]
 """Values of the paper's dimensions (``d_e``, ``V``) and of a set's constants (``epsilon``)."""
 
-Given = Callable[[Symbols], Symbols]
 Set = TypeVar("Set")
 
 

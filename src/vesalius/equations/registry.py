@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
-from vesalius.equations.glossary import GLOSSARY, IN_SECTION
+from vesalius.equations.glossary import GLOSSARY, IN_PLACE
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
 
@@ -89,8 +89,8 @@ class Equation:
         return tuple({symbol.name: symbol for symbol in found}.values())
 
     def _symbol(self, name: str, hint: Any) -> Symbol:
-        here = IN_SECTION.get(self.section, {})
-        latex, meaning = here.get(name) or GLOSSARY.get(name, (name, ""))
+        places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(self.section, {}), GLOSSARY)
+        latex, meaning = next((place[name] for place in places if name in place), (name, ""))
         return Symbol(name, latex, meaning, _shape(hint))
 
     def to_json(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from vesalius.equations.attention import padding_mask
 from vesalius.equations.feedforward import concatenate, dense
-from vesalius.equations.parameters import TST, Array, Dense, require_finite
+from vesalius.equations.parameters import TST, Activation, Array, Dense, require_finite
 from vesalius.equations.registry import formula
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import add_positions, transformer_network
@@ -60,6 +60,11 @@ def series_mask(
         )
     stop_masking = 1 / mean_length
     start_masking = stop_masking * ratio / (1 - ratio)
+    if start_masking > 1:
+        raise VesaliusError(
+            f"segments of {mean_length} cannot mask {ratio} of a series, even one step apart; "
+            f"expected a mean length of at least {ratio / (1 - ratio):.3g}"
+        )
     kept = np.empty((C, n), dtype=bool)
     state = rng.random(C) >= ratio
     for i in range(n):
@@ -85,20 +90,38 @@ def masked_square_error(
     return float(((Omega_hat - Omega)[~M] ** 2).mean())
 
 
-@formula("7.2", r"\hat{\Omega} = W^Y H^{[L]} + b^Y", gives="Omega_hat")
+@formula("7.2", r"X = \sqrt{d_e}\, X_0", gives="X")
+def scale_embeddings(X_0: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
+    """The embeddings of TST as published: its projections, scaled.
+
+    X = √dₑ X₀
+    """
+    return X_0 * math.sqrt(len(X_0))
+
+
+@formula("7.2", r"H^e = g\left(H^{[L]}\right)", gives="H_e")
+def activate_output(g: Activation, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
+    """The output of TST's transformer, activated once more.
+
+    Hᵉ = g(H[L])
+    """
+    return g(H)
+
+
+@formula("7.2", r"\hat{\Omega} = W^Y H^e + b^Y", gives="Omega_hat")
 def series_output(Pi_Y: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "C n"]:
     """The output layer of the masked series, on every time step.
 
-    Ω̂ = Wʸ H[L] + bʸ
+    Ω̂ = Wʸ Hᵉ + bʸ
     """
     return dense(Pi_Y, H)
 
 
-@formula("7.2", r"z = W^Y \left(h_1^{[L]} \oplus \cdots \oplus h_n^{[L]}\right) + b^Y", gives="z")
+@formula("7.2", r"z = W^Y \left(h_1^e \oplus \cdots \oplus h_n^e\right) + b^Y", gives="z")
 def flat_output(Pi_Y: Dense, h: Float[Array, " nd_e"]) -> Float[Array, " outputs"]:
     """The output layer of classification and regression, on all time steps in one vector.
 
-    z = Wʸ (h₁[L] ⊕ … ⊕ hₙ[L]) + bʸ
+    z = Wʸ (h₁ᵉ ⊕ … ⊕ hₙᵉ) + bʸ
     """
     return dense(Pi_Y, h)
 
@@ -116,10 +139,10 @@ def tst_states(
     real = np.ones(n, dtype=bool) if real is None else real
     if len(real) != n:
         raise WrongLength(f"expected {n} real, one a time step, got {len(real)}")
-    X = project(theta.E, theta.b_e, Omega) * math.sqrt(theta.E.shape[0])
+    X = scale_embeddings(project(theta.E, theta.b_e, Omega))
     with at(layer=0):
         H = add_positions(positions(theta.Lambda, X), X)
-    return theta.g(transformer_network(theta.Phi, H, padding_mask(real)))
+    return activate_output(theta.g, transformer_network(theta.Phi, H, padding_mask(real)))
 
 
 def tst_series(

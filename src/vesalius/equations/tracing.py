@@ -180,12 +180,6 @@ def tracing(
         _TRACER.reset(token)
 
 
-def place_of(step: str) -> dict[str, int]:
-    """The place that a step's name tells: its layer, and its head or time."""
-    indices = re.findall(r"\d+", step.partition("[")[2])
-    return dict(zip(PLACES, map(int, indices), strict=False))
-
-
 @contextmanager
 def at(**place: int) -> Iterator[None]:
     """Name the place of what is computed inside: ``with at(layer=3):``."""

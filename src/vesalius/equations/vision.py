@@ -30,7 +30,7 @@ def patches(image: Float[Array, "height width C"], P: int) -> Float[Array, "P2C 
     return grid.reshape(-1, P * P * C).T
 
 
-@formula("7.2", r"x_i = E \omega_i + b_e \quad \forall i \in \{1, \ldots, n\}", gives="X")
+@formula("7.2", r"x_i = E \omega_i + b_e \quad \forall i \in \{1, \ldots, n\}", gives="X_0")
 def project(
     E: Float[Array, "d_e d_in"], b_e: Float[Array, " d_e"], Omega: Float[Array, "d_in n"]
 ) -> Float[Array, "d_e n"]:
@@ -41,13 +41,13 @@ def project(
     return E @ Omega + b_e[:, None]
 
 
-@formula("7.1", r"X \leftarrow [x_{\mathrm{class}}, x_1, \ldots, x_n]", gives="X")
+@formula("7.1", r"X = [x_{\mathrm{class}}, x_1, \ldots, x_n]", gives="X")
 def prepend_class(
     x_class: Float[Array, " d_e"], X: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n+1"]:
     """The class token in front of the patches, as [CLS] in BERT.
 
-    X ← [x_class, x₁, …, xₙ]
+    X = [x_class, x₁, …, xₙ]
     """
     return np.column_stack([x_class, X])
 
@@ -81,6 +81,10 @@ def vit_states(
             raise VesaliusError("this model has no masked-patch head; expected x_mask and Π_R")
         X = np.where(masked, theta.x_mask[:, None], X)
     X = prepend_class(theta.x_class, X)
+    if X.shape[1] != theta.Lambda.shape[1]:
+        raise WrongLength(
+            f"the model reads {theta.Lambda.shape[1] - 1} patches, the image has {X.shape[1] - 1}"
+        )
     with at(layer=0):
         H = add_positions(positions(theta.Lambda, X), X)
     H = transformer_network(theta.Phi, H, attention_mask(H.shape[1], causal=False))

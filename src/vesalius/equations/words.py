@@ -48,7 +48,9 @@ class OneHot:
         return E[:, self.ids]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.eye(self.size, dtype=dtype or np.float64)[:, self.ids]
+        written = np.zeros(self.shape, dtype=dtype or np.float64)
+        written[self.ids, np.arange(len(self.ids))] = 1
+        return written
 
 
 @formula("2.1", r"\omega^{(j)} = 1 \text{ if } j = i \text{ else } 0", gives="omega")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vesalius.errors import UnknownModel, nearest
+from vesalius.errors import ImpossibleSetting, UnknownModel, nearest
 from vesalius.families import components, configs, memory, operations
 from vesalius.families.components import Component
 from vesalius.families.configs import Config
@@ -220,7 +220,10 @@ def shapes(config: Config, **symbols: Any) -> dict[str, tuple[int, ...]]:
 
     def note(name: str, shape: tuple[int, ...]) -> "Array":
         found[name] = shape
-        return np.broadcast_to(np.float32(0), shape)
+        try:
+            return np.broadcast_to(np.float32(0), shape)
+        except ValueError as error:
+            raise ImpossibleSetting(f"{name} of {shape} is beyond any memory") from error
 
     assemble(config, note, **symbols)
     return found

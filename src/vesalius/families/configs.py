@@ -66,7 +66,7 @@ class Config:
         if value is None and optional:
             return
         if rule["choices"] is not None:
-            if value not in rule["choices"]:
+            if value not in rule["choices"] or isinstance(value, bool):
                 choices = ", ".join(map(str, rule["choices"]))
                 raise ImpossibleSetting(f"{name} must be one of {choices}, got {value!r}")
             return
@@ -77,24 +77,27 @@ class Config:
         if kind is not bool and not value >= rule["least"]:
             raise ImpossibleSetting(f"{name} must be at least {rule['least']}, got {value}")
         if kind is not bool and not value < rule["below"]:
-            raise ImpossibleSetting(f"{name} must be below {rule['below']}, got {value}")
+            limit = "finite" if rule["below"] == math.inf else f"below {rule['below']}"
+            raise ImpossibleSetting(f"{name} must be {limit}, got {value}")
 
     @classmethod
     def settings(cls) -> dict[str, Mapping[str, Any]]:
         """Every setting's symbol, meaning and limits by its name."""
         return {field.name: field.metadata for field in dataclasses.fields(cls)}
 
-    def change(self, **changes: Any) -> Self:
+    def change(self, /, **changes: Any) -> Self:
         """The same configuration with some settings changed."""
         for name in changes:
-            if name not in self.settings():
-                raise UnknownSetting(f"unknown setting {name!r}; {nearest(name, self.settings())}")
+            self._require_known(name)
         return dataclasses.replace(self, **changes)
+
+    def _require_known(self, name: str) -> None:
+        if name not in self.settings():
+            raise UnknownSetting(f"unknown setting {name!r}; {nearest(name, self.settings())}")
 
     def read(self, name: str, text: str) -> Any:
         """A setting's value from what was typed; the check follows when it is set."""
-        if name not in self.settings():
-            raise UnknownSetting(f"unknown setting {name!r}; {nearest(name, self.settings())}")
+        self._require_known(name)
         kind, optional = _kind(type(self), name)
         if optional and text.lower() == "none":
             return None
@@ -117,7 +120,7 @@ class Config:
 class Blocks(Config):
     """The settings of transformer blocks, which six families share."""
 
-    layers: int = setting(12, "L", "number of transformer blocks")
+    layers: int = setting(12, "L", "number of transformer blocks", below=10_000)
     embedding: int = setting(768, "d_e", "embedding dimension")
     heads: int = setting(12, "M", "number of attention heads")
     key: int | None = setting(
@@ -338,7 +341,7 @@ class Feedforward(Config):
     vocabulary: int = setting(16383, "|V|", "number of words in the vocabulary")
     context: int = setting(4, "n", "number of words in the window")
     embedding: int = setting(30, "d_e", "embedding dimension (d_0 in 4.2)")
-    layers: int = setting(1, "L", "number of dense layers")
+    layers: int = setting(1, "L", "number of dense layers", below=10_000)
     hidden: int = setting(100, "d_h", "width of the dense layers")
     activation: str = setting(
         "tanh", "g", "activation of the dense layers", choices=RECURRENT_ACTIVATIONS
@@ -365,7 +368,7 @@ class Recurrent(Config):
     vocabulary: int = setting(10000, "|V|", "number of words in the vocabulary")
     embedding: int = setting(200, "d_e", "embedding dimension")
     hidden: int | None = setting(None, "d_o", "width of the layers; embedding if open")
-    layers: int = setting(2, "L", "number of recurrent layers")
+    layers: int = setting(2, "L", "number of recurrent layers", below=10_000)
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
     dropout: float = again(Blocks, "dropout", 0)

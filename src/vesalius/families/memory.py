@@ -47,7 +47,8 @@ def bert(config: configs.Bert) -> list[Kept]:
     if config.pooler:
         rows.append(kept("pooler", "d_e"))
     if config.mlm_head:
-        rows.append(kept("MLM head", "n (3 d_e + 2 + |V|)"))
+        dense = "2 d_e" if config.activation == "relu" else "3 d_e"
+        rows.append(kept("MLM head", f"n ({dense} + 2 + |V|)"))
     if config.nsp_head:
         rows.append(kept("NSP head", "2"))
     if config.labels:
@@ -75,7 +76,7 @@ def tst(config: configs.TST) -> list[Kept]:
     return [
         kept("series", "n C"),
         blocks(config, batch_norm=config.normalisation == "batch"),
-        kept("activation", "2 n d_e"),
+        kept("activation", "n d_e" if config.activation == "relu" else "2 n d_e"),
         kept("outputs", outputs),
     ]
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from vesalius.errors import SequenceTooLong
 from vesalius.families.configs import Blocks
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -131,7 +132,12 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(context, embedding))
 
     def forward(self, like: Tensor) -> Tensor:
-        return self.weight[: like.shape[1]]
+        n, longest = like.shape[1], len(self.weight)
+        if n > longest:
+            raise SequenceTooLong(
+                f"the sequence has {n} positions, the model {longest}; shorten it"
+            )
+        return self.weight[:n]
 
 
 def initialise(module: nn.Module, std: float = 0.02, layers: int | None = None) -> None:

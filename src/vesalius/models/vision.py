@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vesalius.errors import WrongKind, WrongLength
 from vesalius.families.configs import ViT
 from vesalius.models.blocks import Block, LearnedPositions, initialise
 
@@ -29,7 +30,7 @@ class ViTNetwork(nn.Module):
     def __init__(self, config: ViT) -> None:
         super().__init__()
         s = config.symbols()
-        self.patch = config.patch
+        self.image, self.patch = config.image, config.patch
         self.projection = nn.Linear(s["P2C"], config.embedding)
         self.class_token = nn.Parameter(torch.empty(config.embedding))
         self.positions = LearnedPositions(s["n_max"], config.embedding)
@@ -50,12 +51,20 @@ class ViTNetwork(nn.Module):
         """Flattened patches, row by row, the colours of a pixel together."""
         batch, channels, height, width = pixels.shape
         P = self.patch
+        if (height, width) != (self.image, self.image):
+            raise WrongLength(
+                f"the model reads images of {self.image} x {self.image}, got {height} x {width}"
+            )
         grid = pixels.view(batch, channels, height // P, P, width // P, P)
         return grid.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, P * P * channels)
 
     def forward(self, pixels: Tensor, masked: Tensor | None = None) -> ViTOutput:
         x = self.projection(self.cut(pixels))
-        if masked is not None and self.mask_token is not None:
+        if masked is not None:
+            if self.mask_token is None:
+                raise WrongKind(
+                    "this model has no masked-patch head, and no token for masked patches"
+                )
             x = torch.where(masked[..., None], self.mask_token, x)
         x = torch.cat([self.class_token.expand(len(x), 1, -1), x], dim=1)
         x = self.dropout(x + self.positions(x))

@@ -1,0 +1,140 @@
+"""Reading tokenizers from what checkpoints carry, and texts from files.
+
+Known are tokenizer.json, GPT-2's pair of files under Hugging Face's names and under OpenAI's, and
+BERT's vocab.txt with the settings beside it. A file that cannot be used is named.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from vesalius.errors import BrokenFile
+from vesalius.tokenizers import kinds
+from vesalius.tokenizers.tokenizer import Tokenizer
+
+WHOLE, PIECES, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+PORTION = 1 << 20  # bytes of a text that are read at once
+
+
+def read_tokenizer(folder: str | Path) -> Tokenizer | None:
+    """The tokenizer of a checkpoint's folder, or None where it has none."""
+    folder = Path(folder)
+    if (folder / WHOLE).exists():
+        return _read_whole(folder / WHOLE)
+    for vocabulary, merges in PAIRS:
+        if (folder / vocabulary).exists() and (folder / merges).exists():
+            prefix = bool(_settings(folder).get("add_prefix_space", False))
+            return read_byte_pairs(folder / vocabulary, folder / merges, prefix)
+    if (folder / PIECES).exists():
+        said = _settings(folder)
+        return read_word_pieces(
+            folder / PIECES,
+            lowercase=bool(said.get("do_lower_case", True)),  # as BERT's first was
+            strip_accents=said.get("strip_accents"),
+            split_chinese=bool(said.get("tokenize_chinese_chars", True)),
+        )
+    return None
+
+
+def read_byte_pairs(
+    vocabulary_file: str | Path, merges_file: str | Path, prefix_space: bool = False
+) -> Tokenizer:
+    """GPT-2's tokenizer, from a JSON of tokens and ids and a list of merges."""
+    from vesalius.checkpoints.files import read_json
+
+    vocabulary_file, merges_file = Path(vocabulary_file), Path(merges_file)
+    vocabulary = read_json(vocabulary_file)
+    if not all(type(i) is int and i >= 0 for i in vocabulary.values()):
+        raise BrokenFile(f"{vocabulary_file} should give every token a whole number")
+    if len(set(vocabulary.values())) < len(vocabulary):
+        raise BrokenFile(f"{vocabulary_file} gives two tokens the same id")
+    merges = list(_merges(merges_file, vocabulary))
+    return _built(vocabulary_file, lambda: kinds.byte_pairs(vocabulary, merges, prefix_space))
+
+
+def read_word_pieces(
+    vocabulary_file: str | Path,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+) -> Tokenizer:
+    """BERT's tokenizer, from one token a line; accents go with capitals unless it is said."""
+    file = Path(vocabulary_file)
+    vocabulary = {token: i for i, token in enumerate(_lines(file))}
+    if missing := [name for name in ("[UNK]", "[CLS]", "[SEP]") if name not in vocabulary]:
+        raise BrokenFile(
+            f"{file} lacks {', '.join(missing)}; expected BERT's vocabulary, one token a line"
+        )
+    return _built(
+        file, lambda: kinds.word_pieces(vocabulary, lowercase, strip_accents, split_chinese)
+    )
+
+
+def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
+    """The texts of files, in portions of whole lines, for training."""
+    for name in files:
+        start = 0
+        with Path(name).open("rb") as file:
+            while lines := file.readlines(PORTION):
+                portion = b"".join(lines)
+                yield _decoded(Path(name), portion, start)
+                start += len(portion)
+
+
+def _read_whole(file: Path) -> Tokenizer:
+    text = _decoded(file, file.read_bytes())
+
+    def build() -> Any:
+        from tokenizers import Tokenizer as Inner
+
+        inner = Inner.from_str(text)
+        inner.no_truncation()  # a length that someone once trained with cuts no text here
+        inner.no_padding()
+        inner.encode("")  # a frame of unknown tokens shows only now
+        return inner
+
+    return _built(file, build)
+
+
+def _built(file: Path, build: Callable[[], Any]) -> Tokenizer:
+    try:
+        return Tokenizer(build())
+    except BaseException as error:
+        # The library raises bare Exceptions, and its panics are not even that.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise BrokenFile(f"{file} cannot be read as a tokenizer: {error}") from error
+        raise
+
+
+def _merges(file: Path, vocabulary: dict[str, int]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(_lines(file), 1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, _, right = line.partition(" ")
+        if not right or " " in right:
+            raise BrokenFile(f"{file}, line {number}: expected two tokens, got {line!r}")
+        for token in (left, right, left + right):
+            if token not in vocabulary:
+                raise BrokenFile(f"{file}, line {number}: {token!r} is not in the vocabulary")
+        yield left, right
+
+
+def _lines(file: Path) -> list[str]:
+    """Lines as \\n ends them: vocabularies hold other characters that count as line ends."""
+    lines = _decoded(file, file.read_bytes()).split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def _decoded(file: Path, data: bytes, start: int = 0) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at, byte = start + error.start, data[error.start]
+        raise BrokenFile(f"{file} is not UTF-8: byte 0x{byte:02x} at offset {at}") from error
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    from vesalius.checkpoints.files import read_json
+
+    return read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}

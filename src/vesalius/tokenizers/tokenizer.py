@@ -1,0 +1,187 @@
+"""A tokenizer, whatever its kind: text to ids and back, with offsets, pieces and raw bytes.
+
+It holds one of the ``tokenizers`` library and adds what that does not give; making one is left to
+``reading`` and ``training``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from vesalius.errors import TokenOutOfRange, VesaliusError, WrongKind
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>")
+
+
+class NotInVocabulary(VesaliusError):
+    """A token or a character that the vocabulary does not hold."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Tokens of a text, or of two: ids, where in its text each comes from, and which text.
+
+    Special tokens that were added come from nowhere: their offsets are (0, 0).
+    """
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+    segments: list[int]
+
+
+class Tokenizer:
+    """A vocabulary and how to use it; special tokens are added as the model expects them."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = getattr(inner, "_tokenizer", inner)  # the library's ready-made ones wrap it
+        self._bytes: dict[int, bytes] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of words, special tokens included."""
+        return int(self._inner.get_vocab_size())
+
+    @property
+    def special(self) -> dict[str, int]:
+        """The special tokens that there are, with their ids."""
+        added = {t.content: i for i, t in self._added.items() if t.special}
+        known = {name: self._inner.token_to_id(name) for name in SPECIAL}
+        found = {name: i for name, i in (known | added).items() if i is not None}
+        return dict(sorted(found.items(), key=lambda pair: pair[1]))
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._run(text).ids)
+
+    def encode_many(self, texts: Iterable[str]) -> list[list[int]]:
+        """Each text as ``encode`` gives it, on all cores."""
+        texts = list(texts)
+        try:
+            return [list(encoding.ids) for encoding in self._inner.encode_batch_fast(texts)]
+        except Exception:  # one by one, to say which and why
+            return [self.encode(text) for text in texts]
+
+    def encode_with_offsets(self, text: str) -> Encoded:
+        """Ids, and the characters of the text that each stands for."""
+        return _encoded(self._run(text))
+
+    def encode_pair(self, first: str, second: str) -> Encoded:
+        """Two texts as BERT reads them: [CLS] first [SEP] in segment 0, second [SEP] in 1."""
+        if "[SEP]" not in self.special:
+            raise WrongKind("this tokenizer has no [SEP]; pairs of texts are for BERT's")
+        return _encoded(self._run(first, second))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens; an id that no token has gives nothing, since models pad theirs."""
+        if self._byte_level:
+            return b"".join(self.bytes_of(i) for i in ids).decode("utf-8", errors="replace")
+        return str(self._inner.decode([_checked(i) for i in ids], skip_special_tokens=False))
+
+    def piece(self, id_: int) -> str:
+        r"""One token as text, spaces and all; bytes that are no whole character as ``\xe2``."""
+        return self.bytes_of(id_).decode("utf-8", errors="backslashreplace")
+
+    def bytes_of(self, id_: int) -> bytes:
+        """One token as bytes: those of byte-level tokens may be parts of a character."""
+        id_ = _checked(id_)
+        if id_ not in self._bytes:
+            self._bytes[id_] = self._raw(id_)
+        return self._bytes[id_]
+
+    def id_of(self, token: str) -> int:
+        """The id of one token, written as ``piece`` shows it."""
+        found = self._inner.token_to_id(token)
+        if self._byte_level and found not in self._added:
+            spelled = "".join(byte_alphabet()[byte] for byte in token.encode())
+            found = self._inner.token_to_id(spelled)
+        if found is None:
+            raise NotInVocabulary(f"{token!r} is not one token of the {self.size} here")
+        return int(found)
+
+    def save(self, folder: str | Path) -> None:
+        """Write tokenizer.json, which holds everything, to a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = self._inner.to_str(pretty=True)
+        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        from tokenizers.decoders import ByteLevel
+
+        return isinstance(self._inner.decoder, ByteLevel)
+
+    @cached_property
+    def _added(self) -> dict[int, Any]:
+        """Tokens that were added to the vocabulary: they are not spelled in bytes."""
+        return dict(self._inner.get_added_tokens_decoder())
+
+    def _raw(self, id_: int) -> bytes:
+        token = self._inner.id_to_token(id_)
+        if token is None:
+            return b""
+        if id_ in self._added:
+            return str(token).encode()
+        if not self._byte_level:
+            return str(self._inner.decode([id_], skip_special_tokens=False)).encode()
+        numbers = _byte_numbers()
+        if not numbers.keys() >= set(token):
+            return str(token).encode()
+        return bytes(numbers[character] for character in token)
+
+    def _run(self, text: str, second: str | None = None) -> Any:
+        try:
+            return self._inner.encode(text, second)
+        except Exception as error:  # the library raises bare Exceptions
+            for given in (text, second or ""):
+                if isinstance(given, str):
+                    self._explain(given)
+            raise VesaliusError(f"the text cannot be tokenised: {error}") from error
+
+    def _explain(self, text: str) -> None:
+        """Raise an error that names what in a text has no token, if that is why it failed."""
+        from tokenizers.models import WordLevel
+
+        for at, character in enumerate(text):
+            if "\ud800" <= character <= "\udfff":
+                raise NotInVocabulary(
+                    f"character {at} is U+{ord(character):04X}, half of a pair and no character; "
+                    f"expected text decoded from valid UTF-8"
+                )
+        if not isinstance(self._inner.model, WordLevel):
+            return
+        for piece, (start, _) in self._inner.pre_tokenizer.pre_tokenize_str(text):
+            if self._inner.token_to_id(piece) is None:
+                raise NotInVocabulary(
+                    f"{piece!r} at character {start} is none of the {self.size} in the vocabulary; "
+                    f"take it out, or train on a text that has it"
+                )
+
+
+def _encoded(encoding: Any) -> Encoded:
+    offsets = [(int(start), int(end)) for start, end in encoding.offsets]
+    return Encoded(list(encoding.ids), offsets, list(encoding.type_ids))
+
+
+def _checked(id_: int) -> int:
+    if not 0 <= id_ < 2**32:
+        raise TokenOutOfRange(f"token ids are whole numbers from 0 on, got {id_}")
+    return int(id_)
+
+
+@cache
+def byte_alphabet() -> tuple[str, ...]:
+    """The 256 characters that byte-level vocabularies are spelled in, by byte.
+
+    Bytes that print in Latin-1 are themselves; the others, white space and control characters
+    among them, are the characters from 256 on.
+    """
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    shifted = iter(range(256, 512))
+    return tuple(chr(byte if byte in printable else next(shifted)) for byte in range(256))
+
+
+@cache
+def _byte_numbers() -> dict[str, int]:
+    return {character: byte for byte, character in enumerate(byte_alphabet())}

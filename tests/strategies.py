@@ -1,0 +1,138 @@
+"""Configurations of every family for hypothesis, and small models of random numbers."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from vesalius.families import FAMILIES, configuration, family_of
+from vesalius.model import Model
+
+width = st.integers(1, 12)
+BLOCKS = {
+    "embedding": width,
+    "layers": st.integers(1, 3),
+    "heads": st.integers(1, 4),
+    "key": width,
+    "value": width,
+    "feedforward": width,
+    "attention_bias": st.booleans(),
+    "activation": st.sampled_from(["gelu", "gelu_tanh", "relu"]),
+}
+WORDS = {"vocabulary": width, "context": width}
+TRANSFORMER = {
+    **BLOCKS,
+    **WORDS,
+    "variant": st.sampled_from([1, 2]),
+    "positions": st.sampled_from(["learned", "sinusoidal"]),
+    "causal": st.booleans(),
+    "tied": st.booleans(),
+}
+RECURRENT = {
+    "vocabulary": width,
+    "embedding": width,
+    "layers": st.integers(1, 3),
+    "output_bias": st.booleans(),
+}
+LSTM = st.fixed_dictionaries({**RECURRENT, "tied": st.just(True)}) | st.fixed_dictionaries(
+    {**RECURRENT, "tied": st.just(False), "hidden": width}
+)
+ACTIVATION = st.fixed_dictionaries({"activation": st.sampled_from(["tanh", "sigmoid", "relu"])})
+
+LABELS = [
+    {"labels": 0},
+    {"labels": 3, "labelled": "sequence"},
+    {"labels": 3, "labelled": "tokens"},
+    {"labels": 2, "labelled": "span"},
+]
+BERT_HEADS = [
+    {"pooler": pooler, "mlm_head": mlm, "nsp_head": nsp, **labels}
+    for pooler in (True, False)
+    for mlm in (True, False)
+    for nsp in (True, False)
+    for labels in LABELS
+    if pooler or (not nsp and labels.get("labelled") != "sequence")
+]
+"""All that a BERT can have; what reads the pooler's output needs the pooler."""
+
+
+def joined(*parts):
+    return st.tuples(*parts).map(lambda dicts: {k: v for d in dicts for k, v in d.items()})
+
+
+ANY = {
+    "ffnn": joined(
+        st.fixed_dictionaries({**WORDS, "embedding": width, "hidden": width}),
+        st.fixed_dictionaries({"layers": st.integers(1, 3), "output_bias": st.booleans()}),
+        ACTIVATION,
+    ),
+    "rnn": joined(LSTM, ACTIVATION),
+    "lstm": LSTM,
+    "transformer": st.fixed_dictionaries(TRANSFORMER),
+    "gpt2": st.fixed_dictionaries(TRANSFORMER),
+    "igpt": st.fixed_dictionaries(TRANSFORMER),
+    "bert": joined(
+        st.fixed_dictionaries({**BLOCKS, **WORDS, "segments": width}), st.sampled_from(BERT_HEADS)
+    ),
+    "vit": st.fixed_dictionaries(
+        {
+            **BLOCKS,
+            "patch": st.integers(1, 3),
+            "image": st.just(6),
+            "channels": width,
+            "classes": st.integers(0, 4),
+            "pooler": st.booleans(),
+            "masked_patch_head": st.booleans(),
+        }
+    ),
+    "tst": st.fixed_dictionaries(
+        {
+            **BLOCKS,
+            "channels": width,
+            "context": width,
+            "outputs": width,
+            "head": st.sampled_from(["series", "classes", "regression"]),
+            "normalisation": st.sampled_from(["batch", "layer"]),
+            "positions": st.sampled_from(["learned", "sinusoidal"]),
+        }
+    ),
+}
+"""The settings of any small model of a family."""
+
+
+def configurations(family):
+    return ANY[family].map(lambda settings: configuration(family, **settings))
+
+
+BLOCK = {"layers": 2, "embedding": 12, "heads": 3, "feedforward": 20}
+SMALL = {
+    "ffnn": {"vocabulary": 17, "context": 4, "embedding": 6, "hidden": 8, "layers": 2},
+    "rnn": {"vocabulary": 17, "embedding": 8},
+    "lstm": {"vocabulary": 17, "embedding": 8},
+    "transformer": {**BLOCK, "vocabulary": 17, "context": 9},
+    "gpt2": {**BLOCK, "vocabulary": 17, "context": 9},
+    "igpt": {**BLOCK, "vocabulary": 17, "context": 9},
+    "bert": {**BLOCK, "vocabulary": 17, "context": 9, "mlm_head": True, "nsp_head": True},
+    "vit": {**BLOCK, "image": 6, "patch": 2, "channels": 3, "classes": 5},
+    "tst": {**BLOCK, "channels": 4, "context": 7},
+}
+"""One small model of each family."""
+assert SMALL.keys() == ANY.keys() == FAMILIES.keys()
+
+
+def small(family, **changes):
+    return configuration(family, **{**SMALL[family], **changes})
+
+
+def filled(config, seed=0, dtype="float64"):
+    """A model of random numbers, none of which is zero or one by convention."""
+    import torch  # counting is tested without
+
+    with torch.device("meta"):
+        empty = family_of(config).network(config).state_dict()
+    rng, state = np.random.default_rng(seed), {}
+    for name, shape in ((name, tuple(tensor.shape)) for name, tensor in empty.items()):
+        if name.endswith("running_var"):
+            array = rng.uniform(0.5, 2, shape)
+        else:
+            array = rng.normal(1.0 if name.endswith("norm.weight") else 0.0, 0.4, shape)
+        state[name] = array.astype(dtype)
+    return Model(config, state, dtype=dtype)

@@ -1,0 +1,393 @@
+"""Dissection: every step by its name, edited on the way, read out at any depth, kept on disk."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from agreement import agree
+from strategies import filled, small
+from tokenizers import ByteLevelBPETokenizer
+
+from vesalius.dissection import dissect, read_trace
+from vesalius.equations import softmax
+from vesalius.errors import (
+    BrokenFile,
+    EmptySequence,
+    SequenceTooLong,
+    TokenOutOfRange,
+    UnknownStep,
+    VesaliusError,
+    WrongKind,
+    WrongLength,
+)
+from vesalius.families import FAMILIES
+from vesalius.model import Model, load
+
+IDS = [3, 1, 4, 1, 5]
+
+
+def given_to(config, family):
+    rng = np.random.default_rng(1)
+    if family == "vit":
+        return rng.normal(size=(config.image, config.image, config.channels))
+    if family == "tst":
+        return rng.normal(size=(config.channels, config.context))
+    return IDS[: config.context] if family == "ffnn" else IDS
+
+
+def dissected(family, **changes):
+    config = small(family, **changes)
+    return dissect(filled(config), given_to(config, family))
+
+
+HEADS = "q[1,1] k[1,1] v[1,1] mu[1,1] P[1,1] q[1,2] k[1,2] v[1,2] mu[1,2] P[1,2]"
+GATES = "q[1,{i}] p[1,{i}] k[1,{i}] r[1,{i}] d[1,{i}] c[1,{i}] s[1,{i}] h[1,{i}]"
+ONE_LAYER = {
+    "ffnn": "X h_0 h[1] z y_hat",
+    "rnn": "X h[1,1] h[1,2] h[1,3] h[1,4] h[1,5] Z Y_hat",
+    "lstm": " ".join(["X", *(GATES.format(i=i) for i in range(1, 6)), "Z Y_hat"]),
+    "transformer": f"X Lambda S H[0] {HEADS} A[1] C[1] F[1] D[1] H[1] Z Y_hat",
+    "gpt2": f"X S H[0] H_bar[1] {HEADS} A[1] C[1] C_bar[1] F[1] D[1] H[1] H_e Z Y_hat",
+    "igpt": f"X S H[0] H_bar[1] {HEADS} A[1] C[1] C_bar[1] F[1] D[1] H[1] H_e Z Y_hat",
+    "bert": f"X H[0] S {HEADS} A[1] C[1] F[1] D[1] H[1] H_M H_O Z Y_hat h_C z_C y_hat_C",
+    "vit": f"X H[0] S H_bar[1] {HEADS} A[1] C[1] C_bar[1] F[1] D[1] H[1] H_e z",
+    "tst": f"X H[0] S {HEADS} A[1] C[1] F[1] D[1] H[1] h_0 z",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_steps_of_every_family_have_their_names_and_their_order(family):
+    two_heads = {"heads": 2} if HEADS in ONE_LAYER[family] else {}
+    trace = dissected(family, layers=1, **two_heads)
+    expected = ONE_LAYER[family].split()
+    # Other steps may come to be told of in between; those there are keep their order.
+    assert [name for name in trace.names() if name in expected] == expected
+    assert trace.family == family
+    assert trace.ids == ([] if family in ("vit", "tst") else given_to(small(family), family))
+    for step in trace.steps:
+        assert isinstance(step.value, np.ndarray)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_step_is_summed_up_in_numbers(family):
+    trace = dissected(family)
+    summaries = trace.summaries()
+    assert [summary.name for summary in summaries] == [step.name for step in trace.steps]
+    json.dumps([summary.to_json() for summary in summaries])
+    for summary, step in zip(summaries, trace.steps, strict=True):
+        finite = step.value[np.isfinite(step.value)]
+        assert summary.shape == step.value.shape
+        assert summary.norm == pytest.approx(np.sqrt((finite**2).sum()))
+        assert (summary.least, summary.most) == (finite.min(), finite.max())
+
+
+def test_a_step_is_found_by_its_name_and_an_unknown_one_is_named():
+    trace = dissected("gpt2")
+    assert trace["A[2]"].shape == (12, 5)
+    assert trace["mu[1,3]"].shape == (5, 5)
+    with pytest.raises(UnknownStep, match=r"no step 'A\[3\]' was recorded; did you mean A\["):
+        trace["A[3]"]
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ("A[2]", ["A[2]"]),
+        ("mu[1]", ["mu[1,1]", "mu[1,2]", "mu[1,3]"]),
+        ("mu[*,2], Z", ["mu[1,2]", "mu[2,2]", "Z"]),
+        (["H"], ["H[0]", "H[1]", "H[2]"]),
+        ((), []),
+    ],
+)
+def test_only_the_steps_that_were_asked_for_are_kept(only, expected):
+    model = filled(small("gpt2"))
+    trace, whole = dissect(model, IDS, only=only), dissect(model, IDS)
+    assert trace.names() == expected
+    for name in expected:
+        np.testing.assert_array_equal(trace[name], whole[name])
+
+
+# ----------------------------------------------------------------------------------------- editing
+
+
+@pytest.mark.parametrize("family", ["gpt2", "transformer", "bert"])
+@pytest.mark.parametrize(("layer", "head"), [(1, 1), (1, 3), (2, 2)])
+def test_a_head_that_is_switched_off_is_one_whose_rows_of_the_projection_are_zero(
+    family, layer, head
+):
+    model = filled(small(family, value=5))
+    off = dissect(model, IDS, edit={f"P[{layer},{head}]": np.zeros_like})
+    state = {name: array.copy() for name, array in model.state.items()}
+    # Ours is the transpose of W_O, so that its rows are columns here.
+    name = f"blocks.{layer - 1}.attention.output.weight"
+    state[name][:, (head - 1) * 5 : head * 5] = 0
+    without = Model(model.config, state)
+    with torch.no_grad():
+        result = without.network(torch.tensor([IDS]))
+    logits = result.mlm if family == "bert" else result
+    agree(off["Z"], logits[0].T, within=1e-10)
+    assert not np.allclose(off["Z"], dissect(model, IDS)["Z"])
+    assert not off[f"P[{layer},{head}]"].any()
+
+
+def test_an_edit_changes_what_follows_and_nothing_before_it():
+    model = filled(small("gpt2"))
+    state = {name: array.copy() for name, array in model.state.items()}
+    plain = dissect(model, IDS)
+    edited = dissect(model, IDS, edit={"A[2]": lambda A: A + 1})
+    names = plain.names()
+    for name in names[: names.index("A[2]")]:
+        np.testing.assert_array_equal(edited[name], plain[name])
+    np.testing.assert_array_equal(edited["A[2]"], plain["A[2]"] + 1)
+    for name in ("C[2]", "D[2]", "H[2]", "Z", "Y_hat"):
+        assert not np.array_equal(edited[name], plain[name])
+    for name, array in model.state.items():
+        np.testing.assert_array_equal(array, state[name])
+
+
+def test_a_value_of_another_trace_can_be_patched_in():
+    model = filled(small("gpt2"))
+    clean, other = dissect(model, IDS), dissect(model, [9, 9, 4, 1, 5])
+    patched = dissect(model, [9, 9, 4, 1, 5], edit={"H[1]": lambda _: clean["H[1]"]})
+    np.testing.assert_array_equal(patched["Z"], clean["Z"])
+    assert not np.allclose(other["Z"], clean["Z"])
+
+    def last_token(H):
+        H = H.copy()
+        H[:, -1] = clean["H[1]"][:, -1]
+        return H
+
+    partly = dissect(model, [9, 9, 4, 1, 5], edit={"H[1]": last_token})
+    agree(partly["Z"][:, :-1], other["Z"][:, :-1])
+    assert not np.allclose(partly["Z"][:, -1], other["Z"][:, -1])
+
+
+def test_a_gate_can_be_held_shut():
+    model = filled(small("lstm", layers=1))
+    shut = dissect(model, IDS, edit={f"p[1,{i}]": np.zeros_like for i in range(1, 6)})
+    assert not shut["p[1,3]"].any()
+    assert shut.steps.edited == {f"p[1,{i}]" for i in range(1, 6)}
+
+
+def test_edits_hold_although_their_steps_are_not_kept():
+    model = filled(small("gpt2"))
+    edit = {"A[1]": np.zeros_like}
+    whole, only = dissect(model, IDS, edit=edit), dissect(model, IDS, only="Z", edit=edit)
+    assert only.names() == ["Z"]
+    np.testing.assert_array_equal(only["Z"], whole["Z"])
+
+
+@pytest.mark.parametrize("wrong", [lambda A: A[:, :-1], lambda A: A.T, lambda A: A[None], np.sum])
+def test_an_edit_of_another_shape_is_refused(wrong):
+    with pytest.raises(WrongLength, match=r"edit of A\[1\] gives shape .*expected \(12, 5\)"):
+        dissect(filled(small("gpt2")), IDS, edit={"A[1]": wrong})
+
+
+@pytest.mark.parametrize("step", ["A[3]", "A", "P[1]", "mu[1,4]", "nonsense", ""])
+def test_an_edit_of_a_step_that_never_comes_is_refused(step):
+    with pytest.raises(UnknownStep, match="to edit"):
+        dissect(filled(small("gpt2")), IDS, edit={step: np.zeros_like})
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("gpt2", {}),
+        ("gpt2", {"tied": False}),
+        ("igpt", {}),
+        ("transformer", {"variant": 1}),
+        ("transformer", {"variant": 2, "tied": False}),
+        ("bert", {}),
+    ],
+)
+def test_the_last_layer_reads_out_as_the_model_itself(family, changes):
+    trace = dissected(family, **changes)
+    np.testing.assert_array_equal(trace.read_out(2), trace["Y_hat"])
+    for layer in (0, 1):
+        early = trace.read_out(layer)
+        assert early.shape == trace["Y_hat"].shape
+        agree(early.sum(axis=0), np.ones(5))
+        assert not np.allclose(early, trace["Y_hat"])
+
+
+def test_reading_out_is_refused_where_there_is_nothing_to_read(tmp_path):
+    with pytest.raises(WrongKind, match="lstm has no states to read words from"):
+        dissected("lstm").read_out(1)
+    with pytest.raises(VesaliusError, match="no MLM head"):
+        dissected("bert", mlm_head=False).read_out(2)
+    trace = dissected("gpt2")
+    with pytest.raises(UnknownStep, match=r"H\[3\]"):
+        trace.read_out(3)
+    trace.save(tmp_path / "trace.safetensors")
+    with pytest.raises(WrongKind, match="has no model"):
+        read_trace(tmp_path / "trace.safetensors").read_out(2)
+
+
+@pytest.mark.parametrize("family", ["ffnn", "rnn", "lstm", "transformer", "gpt2", "bert"])
+def test_the_likeliest_words_come_first_with_their_probabilities(family):
+    trace = dissected(family)
+    logits = trace["z"] if family == "ffnn" else trace["Z"][:, -1]
+    found = trace.likeliest(5)
+    assert [i for i, _, _ in found] == np.argsort(-logits)[:5].tolist()
+    agree([p for _, _, p in found], np.sort(softmax(logits))[::-1][:5])
+    assert len(trace.likeliest(100)) == 17
+    assert sum(p for _, _, p in trace.likeliest(17)) == pytest.approx(1)
+
+
+def test_likeliest_words_need_their_distribution():
+    with pytest.raises(UnknownStep, match="record Y_hat"):
+        dissect(filled(small("gpt2")), IDS, only="A").likeliest()
+    with pytest.raises(UnknownStep, match="no distribution"):
+        dissected("vit").likeliest()
+
+
+# ------------------------------------------------------------------------------------------ saving
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_trace_comes_back_from_its_file_to_the_last_bit(tmp_path, family, dtype):
+    config = small(family)
+    trace = dissect(filled(config, dtype=dtype), given_to(config, family))
+    trace.save(tmp_path / "trace.safetensors")
+    again = read_trace(tmp_path / "trace.safetensors")
+    assert again.names() == trace.names()
+    assert (again.family, again.ids, again.tokens()) == (family, trace.ids, trace.tokens())
+    latest = list({step.name: step for step in trace.steps}.values())  # X of ViT comes twice
+    for before, after in zip(latest, again.steps, strict=True):
+        assert (after.name, after.symbol, after.place) == (before.name, before.symbol, before.place)
+        assert after.equation is before.equation
+        assert after.value.dtype == before.value.dtype
+        np.testing.assert_array_equal(after.value, before.value)
+
+
+def test_a_trace_of_some_steps_can_be_saved_too(tmp_path):
+    trace = dissect(filled(small("gpt2")), IDS, only="mu, Y_hat")
+    trace.save(tmp_path / "trace.safetensors")
+    again = read_trace(tmp_path / "trace.safetensors")
+    assert again.names() == trace.names()
+    assert again.likeliest(3) == trace.likeliest(3)
+
+
+def test_a_trace_that_is_damaged_is_named(tmp_path):
+    file, description = tmp_path / "trace.safetensors", tmp_path / "trace.safetensors.json"
+    dissected("gpt2").save(file)
+    whole = json.loads(description.read_text())
+    description.write_text("{")
+    with pytest.raises(BrokenFile, match=r"trace\.safetensors\.json is not JSON"):
+        read_trace(file)
+    extra = whole["steps"][0] | {"name": "W", "symbol": "W"}
+    description.write_text(json.dumps(whole | {"steps": [*whole["steps"], extra]}))
+    with pytest.raises(BrokenFile, match="lacks the step 'W'"):
+        read_trace(file)
+    for wrong in ({"steps": 3}, {"steps": [3]}, {"steps": [{"name": "X"}]}, {"ids": ...}):
+        changed = {k: v for k, v in (whole | wrong).items() if v is not ...}
+        description.write_text(json.dumps(changed))
+        with pytest.raises(BrokenFile, match=r"trace\.safetensors\.json"):
+            read_trace(file)
+    description.write_text(json.dumps(whole))
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(BrokenFile, match=r"trace\.safetensors is cut short"):
+        read_trace(file)
+
+
+# ------------------------------------------------------------------------------------------- input
+
+
+@pytest.fixture
+def with_tokenizer(tmp_path):
+    tokenizer = ByteLevelBPETokenizer()
+    text = ["it was going to rain but I forgot to take my umbrella"] * 3
+    tokenizer.train_from_iterator(text, vocab_size=280, min_frequency=1, show_progress=False)
+    vocabulary = tokenizer.get_vocab_size()
+    filled(small("gpt2", vocabulary=vocabulary, context=20)).save(tmp_path / "model")
+    tokenizer.save(str(tmp_path / "model" / "tokenizer.json"))
+    return load(tmp_path / "model"), tokenizer
+
+
+def test_text_is_dissected_as_its_tokens(with_tokenizer):
+    model, tokenizer = with_tokenizer
+    text = "I forgot to take"
+    trace = dissect(model, text)
+    assert trace.ids == tokenizer.encode(text).ids
+    assert "".join(trace.tokens()) == text
+    np.testing.assert_array_equal(trace["Z"], dissect(model, trace.ids)["Z"])
+    for i, word, _ in trace.likeliest(4):
+        assert word == model.tokenizer.piece(i)
+    with pytest.raises(EmptySequence):
+        dissect(model, "")
+
+
+def test_text_without_a_tokenizer_is_refused():
+    with pytest.raises(WrongKind, match="has no tokenizer; give token ids in place of text"):
+        dissect(filled(small("gpt2")), "rain")
+
+
+@pytest.mark.parametrize(("family", "expected"), [("vit", "an image"), ("tst", "a series")])
+def test_models_that_do_not_read_text_say_what_they_read(family, expected):
+    with pytest.raises(WrongKind, match=f"does not read text; expected {expected}"):
+        dissect(filled(small(family)), "rain")
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"),
+    [
+        ([], EmptySequence),
+        ([17], TokenOutOfRange),
+        ([-1], TokenOutOfRange),
+        ([1.5, 2.0], TokenOutOfRange),
+        ([[1, 2]], TokenOutOfRange),
+        (list(range(10)), SequenceTooLong),
+    ],
+)
+def test_tokens_that_the_model_cannot_read_are_refused(ids, error):
+    with pytest.raises(error):
+        dissect(filled(small("gpt2")), ids)
+    with pytest.raises(error):
+        dissect(filled(small("gpt2")), np.array(ids))
+
+
+@pytest.mark.parametrize(
+    ("family", "shape"),
+    [
+        ("vit", (6, 6)),
+        ("vit", (6, 6, 4)),
+        ("vit", (7, 6, 3)),
+        ("vit", (8, 8, 3)),
+        ("tst", (7,)),
+        ("tst", (5, 7)),
+        ("tst", (4, 8)),
+        ("tst", (4, 0)),
+    ],
+)
+def test_images_and_series_of_the_wrong_shape_are_refused(family, shape):
+    with pytest.raises(VesaliusError):
+        dissect(filled(small(family)), np.zeros(shape))
+
+
+def test_ids_may_come_as_any_sequence():
+    model = filled(small("gpt2"))
+    expected = dissect(model, IDS)["Z"]
+    for ids in (tuple(IDS), np.array(IDS), np.array(IDS, dtype=np.uint8), torch.tensor(IDS)):
+        trace = dissect(model, ids)
+        assert trace.ids == IDS
+        np.testing.assert_array_equal(trace["Z"], expected)
+
+
+def test_dissecting_a_loaded_model_needs_no_torch(tmp_path):
+    filled(small("gpt2")).save(tmp_path)
+    code = (
+        "import sys\n"
+        "from vesalius.dissection import dissect\n"
+        "from vesalius.model import load\n"
+        f"dissect(load({str(tmp_path)!r}), [1, 2]).likeliest()\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
