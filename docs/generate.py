@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -52,15 +53,17 @@ def _entry(entry: Equation) -> str:
 
 
 def commands_page() -> str:
-    parts = ["# The command line", NOTE]
     context = click.Context(cli, info_name="vesalius", **cli.context_settings)
-    for name in ["", *cli.list_commands(context)]:
-        command = cli.get_command(context, name) if name else cli
-        assert command is not None
-        inner = click.Context(command, info_name=name, parent=context) if name else context
-        parts.append(f"## vesalius {name}".rstrip())
-        parts.append(f"```text\n{command.get_help(inner)}\n```")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(["# The command line", NOTE, *_helps(cli, context)]) + "\n"
+
+
+def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The help of a command, then of all those below it."""
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.commands[name]
+            yield from _helps(below, click.Context(below, info_name=name, parent=context))
 
 
 def picture_of_count() -> str:
