@@ -96,7 +96,10 @@ def probe(folder: Path, what: str) -> tuple[float, float]:
 
 def loading(folder: Path, rounds: int) -> Result:
     size = (folder / "model.safetensors").stat().st_size
-    runs = {who: [probe(folder, who) for _ in range(rounds)] for who in ("ours", "theirs")}
+    runs: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
+    for _ in range(rounds):
+        for who, run in runs.items():
+            run.append(probe(folder, who))
     memory = {who: max(grown for _, grown in run) / size for who, run in runs.items()}
     note = f"memory {memory['ours']:.2f} and {memory['theirs']:.2f} times the file"
     times = {who: [taken for taken, _ in run] for who, run in runs.items()}
@@ -110,13 +113,21 @@ def forward(folder: Path, model: vs.Model, rounds: int) -> list[Result]:
     peer = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
     ids = torch.randint(50257, (1, 512))
     ours, theirs = model.network, peer
-    results = [
-        alternate("GPT-2 124M, 1 x 512", lambda: ours(ids), lambda: theirs(ids).logits, rounds)
-    ]
     compiled, their_compiled = torch.compile(ours), torch.compile(theirs)
-    run, their_run = (lambda: compiled(ids)), (lambda: their_compiled(ids, use_cache=False).logits)
-    results.append(alternate("GPT-2 124M, 1 x 512, compiled", run, their_run, rounds))
-    return results
+    return [
+        alternate(
+            "GPT-2 124M, 1 x 512",
+            lambda: ours(ids),
+            lambda: theirs(ids, use_cache=False).logits,
+            rounds,
+        ),
+        alternate(
+            "GPT-2 124M, 1 x 512, compiled",
+            lambda: compiled(ids),
+            lambda: their_compiled(ids, use_cache=False).logits,
+            rounds,
+        ),
+    ]
 
 
 @torch.no_grad()

@@ -119,6 +119,8 @@ def load(
         return load_folder(specimen, allow_non_finite)
     if is_folder(name):
         return load_folder(Path(name), allow_non_finite)
+    if str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
+        raise NotACheckpoint(f"{str(name)!r} names a file; expected its folder")
     if not HUB_NAME.fullmatch(str(name)):
         raise UnknownModel(
             f"there is no folder {str(name)!r}, and it cannot be a Hugging Face name; "

@@ -97,6 +97,7 @@ BROKEN = {
     "shape that is no list": (packed({"a": tensor(2, 0, 8)}, bytes(8)), "impossible shape 2"),
     "shape of true": (packed({"a": tensor([True], 0, 4)}, bytes(4)), "impossible shape"),
     "shape beyond any memory": (packed({"a": tensor([0, 2**70], 0, 0)}), "impossible shape"),
+    "shape of many empty planes": (packed({"a": tensor([0, 2**47, 2**47], 0, 0)}), "impossible"),
     "shape of too many axes": (packed({"a": tensor([1] * 99, 0, 4)}, bytes(4)), "impossible shape"),
     "unknown dtype": (
         packed({"a": tensor([2], 0, 2, "F8_E4M3")}, bytes(2)),
@@ -169,6 +170,56 @@ def test_a_damaged_file_gives_arrays_or_says_that_it_is_broken(tmp_path_factory,
         return
     assert all(isinstance(array, np.ndarray) for array in found.values())
     assert length == len(VALID)
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 100)
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.sampled_from(["", "F32", "F16", "BOOL", "relu", "gpt2", "BertForMaskedLM", "learned"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["dtype", "shape", "data_offsets", None]), anything)
+def test_whatever_a_header_says_it_is_read_or_refused(tmp_path_factory, key, value):
+    entry = {**tensor([0, 3], 8, 8), key: value} if key else value
+    file = tmp_path_factory.getbasetemp() / f"header-{os.getpid()}"
+    file.write_bytes(packed({"a": ONE, "b": entry}, bytes(8)))
+    try:
+        found = files.read(file).arrays
+    except BrokenFile:
+        return
+    assert found.keys() == {"a", "b"}
+
+
+@pytest.fixture(scope="module", params=["gpt2", "bert", "vit", "ours"])
+def described(request, tmp_path_factory):
+    """A folder, and what its config.json says."""
+    folder = tmp_path_factory.mktemp(request.param)
+    family, layout = request.param, "huggingface"
+    if family == "ours":
+        family, layout = "tst", "vesalius"
+    filled(small(family), dtype="float32").save(folder, layout=layout)
+    return folder, json.loads((folder / "config.json").read_text())
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_a_config_says_it_is_read_or_refused(described, data):
+    folder, said = described
+    key = data.draw(st.sampled_from([*said, "num_labels", "self", "n_inner"]))
+    change = {key: data.draw(anything)}
+    (folder / "config.json").write_text(json.dumps(said | change))
+    try:
+        model = load(folder)
+    except VesaliusError:
+        return
+    assert model.family in ("gpt2", "bert", "vit", "tst")
 
 
 def test_all_tensors_that_do_not_fit_are_listed_at_once(folder):

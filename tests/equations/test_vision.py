@@ -7,7 +7,7 @@ import torch
 from agreement import agree
 
 from vesalius.equations import patches, vit_class_logits, vit_patches, vit_states
-from vesalius.errors import SequenceTooLong, VesaliusError, WrongLength
+from vesalius.errors import VesaliusError, WrongLength
 from vesalius.families import configuration, random_parameters
 
 CONFIG = configuration(
@@ -83,8 +83,11 @@ def test_single_precision_stays_single(rng):
 def test_what_does_not_fit_is_refused(rng):
     with pytest.raises(WrongLength, match="6 x 6 cannot be cut into 4 x 4"):
         patches(np.zeros((6, 6, 1)), 4)
-    with pytest.raises(SequenceTooLong, match="6 positions, the model 5"):
-        vit_states(random_parameters(CONFIG, 0), rng.normal(size=(18, 5)))
+    for patches_of_another_image in (3, 5):
+        with pytest.raises(WrongLength, match="the model reads 4 patches, the image has"):
+            vit_states(
+                random_parameters(CONFIG, 0), rng.normal(size=(18, patches_of_another_image))
+            )
     bare = random_parameters(CONFIG.change(classes=0, masked_patch_head=False), 0)
     with pytest.raises(VesaliusError, match="no class head"):
         vit_class_logits(bare, rng.normal(size=(18, 4)))

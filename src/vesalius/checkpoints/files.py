@@ -187,7 +187,8 @@ def _possible(shape: Any) -> bool:
     return (
         isinstance(shape, list)
         and len(shape) <= 32
-        and all(type(d) is int and 0 <= d < 2**48 for d in shape)
+        and all(type(d) is int and d >= 0 for d in shape)
+        and math.prod(max(d, 1) for d in shape) < 2**56
     )
 
 
