@@ -574,6 +574,16 @@ def test_a_model_of_our_own_is_read_by_transformers(tmp_path, family):
     assert again.config.symbols() == model.config.symbols()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_precision_of_a_model_of_our_own_is_told(tmp_path, dtype):
+    model = filled(small("gpt2"), dtype="float32")
+    model.dtype = dtype
+    model.save(tmp_path, layout="huggingface")
+    assert json.loads((tmp_path / "config.json").read_text())["dtype"] == dtype
+    assert transformers.GPT2LMHeadModel.from_pretrained(tmp_path).dtype == getattr(torch, dtype)
+    assert load(tmp_path).dtype == dtype
+
+
 def test_what_our_configuration_has_no_word_for_is_kept(tmp_path):
     saved(tmp_path / "theirs", "BertForSequenceClassification", pad_token_id=3)
     labels = {"0": "sad", "1": "glad", "2": "mad"}
