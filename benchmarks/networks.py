@@ -209,7 +209,7 @@ def write(results: list[Result], rounds: int) -> None:
         "medians in milliseconds. A ratio above one means that ours is faster.",
         "",
         f"{datetime.date.today()}, {machine}, {versions}, {rounds} rounds: "
-        "`python benchmarks/networks.py`",
+        f"`python benchmarks/networks.py --rounds {rounds}`",
         "",
         "| what | ours | from, to | Transformers | ratio | |",
         "| --- | ---: | --- | ---: | ---: | --- |",
