@@ -71,7 +71,11 @@ class Model:
         return network.eval()
 
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
-        """Write the model to a folder, in our layout or in Hugging Face's."""
+        """Write the model to a folder, in our layout or in Hugging Face's.
+
+        All files are written beside those that are there before the first one is replaced, so that
+        a failure leaves the older model as it was.
+        """
         folder = Path(folder)
         if layout not in ("vesalius", "huggingface"):
             raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
@@ -82,11 +86,12 @@ class Model:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = self.state
         folder.mkdir(parents=True, exist_ok=True)
-        files.write(folder / files.WEIGHTS, tensors, self.dtype)
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        (folder / "config.json").write_text(text, encoding="utf-8")
-        if self.tokenizer is not None:
-            self.tokenizer.save(folder)
+        with files.staged(folder) as stage:
+            files.write(stage / files.WEIGHTS, tensors, self.dtype)
+            (stage / "config.json").write_text(text, encoding="utf-8")
+            if self.tokenizer is not None:
+                self.tokenizer.save(stage)
 
 
 def create(family: str, seed: int = 0, **settings: Any) -> Model:
@@ -189,7 +194,7 @@ def load_folder(
     own = "vesalius" in described
     state = (_own_state if own else huggingface.read_state)(config, tensors.arrays)
     if not allow_non_finite:
-        _require_finite(tensors.arrays)
+        _require_finite(tensors.arrays, state)
     tokenizer = read_tokenizer(folder)
     vocabulary = getattr(config, "vocabulary", None)
     if tokenizer is not None and vocabulary is not None and tokenizer.size > vocabulary:
@@ -242,8 +247,8 @@ def _own_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]
     return tables.read_state(config, rows, tensors, tied={})
 
 
-def _require_finite(tensors: Mapping[str, Array]) -> None:
-    """Refuse NaN and infinity, naming every tensor of the file that holds one.
+def _require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> None:
+    """Refuse NaN and infinity in the state, naming every tensor of the file that holds one.
 
     As in the equations, a sum tells at the speed of memory whether to look closer; all cores look.
     """
@@ -256,7 +261,8 @@ def _require_finite(tensors: Mapping[str, Array]) -> None:
         suspects = pool.map(suspect, tensors.values())
         bad = [n for n, s in zip(tensors, suspects, strict=True) if s]
     bad = [name for name in bad if not np.isfinite(tensors[name]).all()]
-    if bad:
+    # What is not part of the state, such as the mask that old files carry, may hold what it likes.
+    if bad and not all(np.isfinite(array).all() for array in state.values()):
         raise NotFinite(
             f"NaN or infinity in {', '.join(bad)}; to load it nevertheless say allow_non_finite"
         )

@@ -28,7 +28,8 @@ from vesalius.errors import (
     UnknownConfiguration,
     VesaliusError,
 )
-from vesalius.model import load
+from vesalius.model import create, load
+from vesalius.tokenizers import train_byte_pairs
 
 
 @pytest.fixture
@@ -577,3 +578,42 @@ def test_numbers_that_a_precision_cannot_hold_are_refused_and_nothing_is_written
     with pytest.raises(ImpossibleSetting, match=f"{dtype} cannot hold numbers as large as .* a"):
         files.write(tmp_path / "file", {"a": array}, dtype)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failing", ["config.json", "tokenizer.json"])
+def test_a_save_that_fails_leaves_every_file_of_the_older_model(tmp_path, monkeypatch, failing):
+    model = create("gpt2", layers=1, embedding=12, vocabulary=300, context=5)
+    model.tokenizer = train_byte_pairs(["the rain fell on the river"] * 3, 300)
+    model.save(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    write_text = Path.write_text
+
+    def full_disk(self, *arguments, **options):
+        if self.name == failing:
+            raise OSError(28, "No space left on device")
+        return write_text(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    other = create("gpt2", seed=1, layers=2, embedding=12, vocabulary=300, context=5)
+    other.tokenizer = model.tokenizer
+    with pytest.raises(OSError, match="No space left"):
+        other.save(tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_nan_stays_one_in_bfloat16(tmp_path):
+    array = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+    files.write(tmp_path / "file", {"a": array}, "bfloat16")
+    assert np.isnan(files.read(tmp_path / "file").arrays["a"]).all()
+
+
+def test_an_ignored_buffer_may_hold_infinity(tmp_path):
+    create("gpt2", layers=1, embedding=12, vocabulary=9, context=5).save(tmp_path, "huggingface")
+    tensors = dict(files.read(tmp_path / "model.safetensors").arrays)
+    tensors["transformer.h.0.attn.masked_bias"] = np.array(-np.inf, np.float32)
+    files.write(tmp_path / "model.safetensors", tensors, "float32")
+    load(tmp_path)
+    tensors["transformer.wpe.weight"] = np.full((5, 12), np.inf, np.float32)
+    files.write(tmp_path / "model.safetensors", tensors, "float32")
+    with pytest.raises(NotFinite, match="wpe"):
+        load(tmp_path)

@@ -7,7 +7,10 @@ and errors say what is wrong with it. Writing is the library's.
 import json
 import math
 import os
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +202,30 @@ def _offset(file: Path, name: str, entry: Any) -> tuple[int, int]:
     return int(offsets[0]), int(offsets[1])
 
 
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write files in that take their places in ``folder`` once all are written."""
+    stage = Path(tempfile.mkdtemp(prefix=".saving-", dir=folder))
+    try:
+        yield stage
+        written = sorted(stage.iterdir())
+        for file in written:
+            _sync(file)
+        for file in written:
+            file.replace(folder / file.name)
+        _sync(folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
     """Write arrays in the precision named: beside the file first, then in its place."""
     from safetensors import TensorSpec, serialize_file
@@ -215,8 +242,7 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         serialize_file(entries, str(temporary), metadata={"format": "pt"})
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        _sync(temporary)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
@@ -243,4 +269,4 @@ def _narrowed(array: Array, dtype: str) -> Array:
         return array.astype(dtype, copy=False)
     bits = array.astype(np.float32).view(np.uint32)
     rounded = bits + 0x7FFF + ((bits >> 16) & 1)  # to nearest, ties to even
-    return (np.where(np.isnan(array), bits, rounded) >> 16).astype(np.uint16)
+    return (np.where(np.isnan(array), bits | 0x400000, rounded) >> 16).astype(np.uint16)
