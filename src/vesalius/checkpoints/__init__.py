@@ -1,0 +1,1 @@
+"""Checkpoints: files, our layout, and the tables to and from other libraries' layouts."""
