@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from vesalius.families.configs import Bert
 from vesalius.models.blocks import (
@@ -14,6 +13,7 @@ from vesalius.models.blocks import (
     initialise,
     padding_mask,
 )
+from vesalius.models.linear import Linear, linear
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class MaskedHead(nn.Module):
 
     def __init__(self, config: Bert) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.embedding, config.embedding)
+        self.dense = Linear(config.embedding, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.bias = nn.Parameter(torch.empty(config.vocabulary))
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
-        return F.linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
+        return linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
 
 
 class BertNetwork(nn.Module):
@@ -56,10 +56,10 @@ class BertNetwork(nn.Module):
         self.segments = nn.Embedding(config.segments, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.pooler = nn.Linear(config.embedding, config.embedding) if config.pooler else None
+        self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
         self.mlm_head = MaskedHead(config) if config.mlm_head else None
-        self.nsp_head = nn.Linear(config.embedding, 2) if config.nsp_head else None
-        self.label_head = nn.Linear(config.embedding, config.labels) if config.labels else None
+        self.nsp_head = Linear(config.embedding, 2) if config.nsp_head else None
+        self.label_head = Linear(config.embedding, config.labels) if config.labels else None
         self.label_tokens = config.labelled != "sequence"
         self.dropout = nn.Dropout(config.dropout)
         initialise(self)

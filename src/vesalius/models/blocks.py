@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong
 from vesalius.families.configs import Blocks
+from vesalius.models.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -27,10 +28,10 @@ class Attention(nn.Module):
         s = config.symbols()
         self.heads, self.dropout = config.heads, config.dropout
         embedding, bias = config.embedding, config.attention_bias
-        self.query = nn.Linear(embedding, s["M"] * s["d_k"], bias=bias)
-        self.key = nn.Linear(embedding, s["M"] * s["d_k"], bias=bias)
-        self.value = nn.Linear(embedding, s["M"] * s["d_v"], bias=bias)
-        self.output = nn.Linear(s["M"] * s["d_v"], embedding, bias=bias)
+        self.query = Linear(embedding, s["M"] * s["d_k"], bias=bias)
+        self.key = Linear(embedding, s["M"] * s["d_k"], bias=bias)
+        self.value = Linear(embedding, s["M"] * s["d_v"], bias=bias)
+        self.output = Linear(s["M"] * s["d_v"], embedding, bias=bias)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         batch, n, _ = x.shape
@@ -51,8 +52,8 @@ class Feedforward(nn.Module):
     def __init__(self, config: Blocks) -> None:
         super().__init__()
         width = config.symbols()["d_f"]
-        self.inner = nn.Linear(config.embedding, width)
-        self.outer = nn.Linear(width, config.embedding)
+        self.inner = Linear(config.embedding, width)
+        self.outer = Linear(width, config.embedding)
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:

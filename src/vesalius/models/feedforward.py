@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from vesalius.families.configs import Feedforward
 from vesalius.models.blocks import ACTIVATIONS
+from vesalius.models.linear import Linear
 
 
 class FeedforwardNetwork(nn.Module):
@@ -13,8 +14,8 @@ class FeedforwardNetwork(nn.Module):
         super().__init__()
         widths = [config.context * config.embedding] + [config.hidden] * config.layers
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
-        self.layers = nn.ModuleList(nn.Linear(width, config.hidden) for width in widths[:-1])
-        self.output = nn.Linear(config.hidden, config.vocabulary, bias=config.output_bias)
+        self.layers = nn.ModuleList(Linear(width, config.hidden) for width in widths[:-1])
+        self.output = Linear(config.hidden, config.vocabulary, bias=config.output_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.dropout)
 

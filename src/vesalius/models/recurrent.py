@@ -4,9 +4,9 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from vesalius.families.configs import LSTM, Elman, Recurrent
+from vesalius.models.linear import Linear, linear
 
 
 class RecurrentLayer(nn.Module):
@@ -39,7 +39,7 @@ class RecurrentNetwork(nn.Module):
             RecurrentLayer(config.embedding if l == 0 else self.width, self.width, self.gates)
             for l in range(config.layers)
         )
-        self.output = None if config.tied else nn.Linear(self.width, config.vocabulary, bias=False)
+        self.output = None if config.tied else Linear(self.width, config.vocabulary, bias=False)
         self.output_bias = (
             nn.Parameter(torch.zeros(config.vocabulary)) if config.output_bias else None
         )
@@ -61,7 +61,7 @@ class RecurrentNetwork(nn.Module):
         state = self.initial_state(len(ids)) if state is None else state
         x, state = self.run(self.dropout(self.embedding(ids)), state)
         weight = self.embedding.weight if self.output is None else self.output.weight
-        return F.linear(self.dropout(x), weight, self.output_bias), state
+        return linear(self.dropout(x), weight, self.output_bias), state
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.continued(ids)[0]

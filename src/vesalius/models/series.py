@@ -12,6 +12,7 @@ from vesalius.models.blocks import (
     SinusoidalPositions,
     padding_mask,
 )
+from vesalius.models.linear import Linear
 
 
 class TSTNetwork(nn.Module):
@@ -22,14 +23,14 @@ class TSTNetwork(nn.Module):
         s = config.symbols()
         self.scale = math.sqrt(config.embedding)
         self.flat = config.head != "series"
-        self.projection = nn.Linear(config.channels, config.embedding)
+        self.projection = Linear(config.channels, config.embedding)
         self.positions = (
             LearnedPositions(config.context, config.embedding)
             if config.positions == "learned"
             else SinusoidalPositions(config.embedding)
         )
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.output = nn.Linear(s["read"], s["outputs"])
+        self.output = Linear(s["read"], s["outputs"])
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.dropout)
         if isinstance(self.positions, LearnedPositions):

@@ -1,10 +1,10 @@
 """The transformer language model (11): transformer, gpt2 and igpt."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from vesalius.families.configs import Transformer
 from vesalius.models.blocks import Block, LearnedPositions, SinusoidalPositions, initialise
+from vesalius.models.linear import Linear, linear
 
 
 class TransformerNetwork(nn.Module):
@@ -22,7 +22,7 @@ class TransformerNetwork(nn.Module):
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.output = (
-            None if config.tied else nn.Linear(config.embedding, config.vocabulary, bias=False)
+            None if config.tied else Linear(config.embedding, config.vocabulary, bias=False)
         )
         self.dropout = nn.Dropout(config.dropout)
         initialise(self, layers=config.layers)
@@ -38,4 +38,4 @@ class TransformerNetwork(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         weight = self.embedding.weight if self.output is None else self.output.weight
-        return F.linear(self.hidden(ids), weight)
+        return linear(self.hidden(ids), weight)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.families.configs import ViT
 from vesalius.models.blocks import Block, LearnedPositions, initialise
+from vesalius.models.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,17 @@ class ViTNetwork(nn.Module):
         super().__init__()
         s = config.symbols()
         self.image, self.patch = config.image, config.patch
-        self.projection = nn.Linear(s["P2C"], config.embedding)
+        self.projection = Linear(s["P2C"], config.embedding)
         self.class_token = nn.Parameter(torch.empty(config.embedding))
         self.positions = LearnedPositions(s["n_max"], config.embedding)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
-        self.pooler = nn.Linear(config.embedding, config.embedding) if config.pooler else None
-        self.class_head = nn.Linear(config.embedding, config.classes) if config.classes else None
+        self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
+        self.class_head = Linear(config.embedding, config.classes) if config.classes else None
         self.mask_token = (
             nn.Parameter(torch.empty(config.embedding)) if config.masked_patch_head else None
         )
-        self.patch_head = (
-            nn.Linear(config.embedding, s["P2C"]) if config.masked_patch_head else None
-        )
+        self.patch_head = Linear(config.embedding, s["P2C"]) if config.masked_patch_head else None
         self.dropout = nn.Dropout(config.dropout)
         initialise(self)
 

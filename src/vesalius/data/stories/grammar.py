@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.data.graph import graph
-from vesalius.data.notation import (
+from vesalius.data.stories.graph import graph
+from vesalius.data.stories.notation import (
     END,
     Slot,
     UnusableGrammar,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2
 
-from vesalius.data import (
+from vesalius.data.stories import (
     END,
     Grammar,
     ImpossibleContext,
@@ -419,7 +419,7 @@ def test_text_has_whole_stories_and_the_words_asked_for():
 def test_a_seed_always_tells_the_same_and_another_something_else():
     assert text(1, 500) == text(1, 500) != text(2, 500)
     assert list(stories(4, 3)) == list(islice(stories(4), 3))
-    code = "from vesalius.data import text; print(text(1, 500), end='')"
+    code = "from vesalius.data.stories import text; print(text(1, 500), end='')"
     for order in "01":  # sets are in another order in another process
         environment = {**os.environ, "PYTHONHASHSEED": order}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
@@ -427,7 +427,7 @@ def test_a_seed_always_tells_the_same_and_another_something_else():
 
 
 def test_stories_need_no_torch():
-    code = "import sys, vesalius.data as d; d.text(1, 9); print(*sys.modules)"
+    code = "import sys, vesalius.data.stories as d; d.text(1, 9); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert not {b"torch", b"scipy"} & set(done.stdout.split())
 

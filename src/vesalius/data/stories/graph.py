@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from vesalius.data.notation import END, Call, Choice, Phrase, Slot, Word
+from vesalius.data.stories.notation import END, Call, Choice, Phrase, Slot, Word
 
 
 class Arc(NamedTuple):

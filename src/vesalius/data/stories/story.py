@@ -1,6 +1,6 @@
 """What can happen in a story, with its weights; written for this project.
 
-The notation is that of `vesalius.data.notation`. A document is a story of one hero, one place, one
+The notation is that of the module of this name. A document is a story of one hero, one place, one
 thing and one kind of weather, each of which stays what it is.
 """
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from vesalius.data.grammar import STOP
-from vesalius.data.notation import END
+from vesalius.data.stories.grammar import STOP
+from vesalius.data.stories.notation import END
 
 COMMA, QUOTE = ",", '"'
 

@@ -1,7 +1,7 @@
 """The notation of grammars: rules with weighted alternatives, tables of what belongs together.
 
 Reads both into plain tuples and refuses what cannot be meant. It knows nothing of probabilities:
-`vesalius.data.grammar` makes a machine of what is read here.
+`vesalius.data.stories.grammar` makes a machine of what is read here.
 """
 
 import re
