@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import configurations, filled, small
 
+import vesalius as vs
 from vesalius import count
 from vesalius.equations import (
     OneHot,
@@ -26,6 +27,7 @@ from vesalius.equations import (
     vit_patches,
     vit_states,
 )
+from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongLength
 from vesalius.families import configuration, family_of, names
 from vesalius.families.configs import Feedforward
 
@@ -217,3 +219,49 @@ def test_every_named_network_has_as_many_parameters_as_its_formula_says(name):
         network = family_of(config).network(config)
     assert all(parameter.is_meta for parameter in network.parameters())
     assert sum(parameter.numel() for parameter in network.parameters()) == count(name).total
+
+
+def test_a_short_series_is_padded_for_the_output_layer_as_the_equations_do():
+    model = vs.create("tst", context=9, channels=2, embedding=8, heads=2, layers=1)
+    series = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    with torch.no_grad():
+        ours = model.network(torch.tensor(series)[None])[0].numpy()
+    agree(ours, tst_outputs(model.parameters, series.T), 1e-6)  # single precision
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "given", "error", "says"),
+    [
+        (
+            "ffnn",
+            {"context": 4},
+            torch.zeros(2, 3, dtype=torch.long),
+            WrongLength,
+            "4 tokens, got 3",
+        ),
+        ("gpt2", {"heads": 2}, torch.tensor([[0, 99]]), TokenOutOfRange, "0 to 19, got 0 to 99"),
+        ("lstm", {}, torch.tensor([[-1]]), TokenOutOfRange, "got -1 to -1"),
+        (
+            "tst",
+            {"context": 4, "positions": "sinusoidal"},
+            torch.zeros(1, 5, 12),
+            SequenceTooLong,
+            "5 time steps, the model 4",
+        ),
+    ],
+)
+def test_input_that_does_not_fit_is_named(family, settings, given, error, says):
+    words = {} if family == "tst" else {"vocabulary": 20}
+    network = vs.create(family, embedding=16, **words, **settings).network
+    with pytest.raises(error, match=says):
+        network(given)
+
+
+def test_only_the_words_of_chosen_places_are_predicted():
+    network = vs.create("bert", layers=1, embedding=12, vocabulary=30, mlm_head=True).network
+    ids, chosen = (
+        torch.arange(10).view(2, 5),
+        torch.rand(2, 5, generator=torch.manual_seed(0)) < 0.4,
+    )
+    with torch.no_grad():
+        torch.testing.assert_close(network(ids, predict=chosen).mlm, network(ids).mlm[chosen])

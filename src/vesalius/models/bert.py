@@ -9,6 +9,7 @@ from vesalius.families.configs import Bert
 from vesalius.models.blocks import (
     ACTIVATIONS,
     Block,
+    Embedding,
     LearnedPositions,
     initialise,
     padding_mask,
@@ -25,7 +26,7 @@ class BertOutput:
     pooled: Tensor | None
     """hᶜ (57), batch x embedding."""
     mlm: Tensor | None
-    """Logits of the word at every position (55), batch x n x vocabulary."""
+    """Logits of the words (55), batch x n x vocabulary; of chosen places, places x vocabulary."""
     nsp: Tensor | None
     """Logits of the sentence pair (58), batch x 2."""
     labels: Tensor | None
@@ -51,9 +52,9 @@ class BertNetwork(nn.Module):
 
     def __init__(self, config: Bert) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.embedding = Embedding(config.vocabulary, config.embedding)
         self.positions = LearnedPositions(config.context, config.embedding)
-        self.segments = nn.Embedding(config.segments, config.embedding)
+        self.segments = Embedding(config.segments, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
@@ -65,8 +66,13 @@ class BertNetwork(nn.Module):
         initialise(self)
 
     def forward(
-        self, ids: Tensor, segments: Tensor | None = None, real: Tensor | None = None
+        self,
+        ids: Tensor,
+        segments: Tensor | None = None,
+        real: Tensor | None = None,
+        predict: Tensor | None = None,
     ) -> BertOutput:
+        """``predict`` marks the places whose words are wanted (batch x n); otherwise all are."""
         x = self.embedding(ids)
         segments = torch.zeros_like(ids) if segments is None else segments
         x = self.dropout(self.norm(x + self.positions(x) + self.segments(segments)))
@@ -74,7 +80,9 @@ class BertNetwork(nn.Module):
         for block in self.blocks:
             x = block(x, mask)
         pooled = torch.tanh(self.pooler(x[:, 0])) if self.pooler is not None else None
-        mlm = self.mlm_head(x, self.embedding.weight) if self.mlm_head is not None else None
+        mlm = None
+        if self.mlm_head is not None:
+            mlm = self.mlm_head(x if predict is None else x[predict], self.embedding.weight)
         nsp = None
         if self.nsp_head is not None and pooled is not None:
             nsp = self.nsp_head(self.dropout(pooled))

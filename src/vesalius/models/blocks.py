@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from vesalius.errors import SequenceTooLong
+from vesalius.errors import SequenceTooLong, TokenOutOfRange
 from vesalius.families.configs import Blocks
 from vesalius.models.linear import Linear
 
@@ -18,6 +18,19 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
 }
+
+
+class Embedding(nn.Embedding):
+    """Columns of E by token id."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        try:
+            return super().forward(ids)
+        except IndexError as error:  # a processor says so; a GPU asserts by itself
+            raise TokenOutOfRange(
+                f"token ids go from 0 to {self.num_embeddings - 1}, "
+                f"got {int(ids.min())} to {int(ids.max())}"
+            ) from error
 
 
 class Attention(nn.Module):

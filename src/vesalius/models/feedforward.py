@@ -2,8 +2,9 @@
 
 from torch import Tensor, nn
 
+from vesalius.errors import WrongLength
 from vesalius.families.configs import Feedforward
-from vesalius.models.blocks import ACTIVATIONS
+from vesalius.models.blocks import ACTIVATIONS, Embedding
 from vesalius.models.linear import Linear
 
 
@@ -13,13 +14,16 @@ class FeedforwardNetwork(nn.Module):
     def __init__(self, config: Feedforward) -> None:
         super().__init__()
         widths = [config.context * config.embedding] + [config.hidden] * config.layers
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.window = config.context
+        self.embedding = Embedding(config.vocabulary, config.embedding)
         self.layers = nn.ModuleList(Linear(width, config.hidden) for width in widths[:-1])
         self.output = Linear(config.hidden, config.vocabulary, bias=config.output_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
+        if ids.shape[1] != self.window:
+            raise WrongLength(f"the window has {self.window} tokens, got {ids.shape[1]}")
         h = self.embedding(ids).flatten(1)
         for layer in self.layers:
             h = self.dropout(self.activation(layer(h)))

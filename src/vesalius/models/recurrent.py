@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from vesalius.families.configs import LSTM, Elman, Recurrent
+from vesalius.models.blocks import Embedding
 from vesalius.models.linear import Linear, linear
 
 
@@ -34,7 +35,7 @@ class RecurrentNetwork(nn.Module):
     def __init__(self, config: Recurrent) -> None:
         super().__init__()
         self.width = config.hidden or config.embedding
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.embedding = Embedding(config.vocabulary, config.embedding)
         self.layers = nn.ModuleList(
             RecurrentLayer(config.embedding if l == 0 else self.width, self.width, self.gates)
             for l in range(config.layers)

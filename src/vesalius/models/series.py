@@ -3,7 +3,9 @@
 import math
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from vesalius.errors import SequenceTooLong
 from vesalius.families.configs import TST
 from vesalius.models.blocks import (
     ACTIVATIONS,
@@ -22,6 +24,7 @@ class TSTNetwork(nn.Module):
         super().__init__()
         s = config.symbols()
         self.scale = math.sqrt(config.embedding)
+        self.context = config.context
         self.flat = config.head != "series"
         self.projection = Linear(config.channels, config.embedding)
         self.positions = (
@@ -49,5 +52,10 @@ class TSTNetwork(nn.Module):
         x = self.hidden(series, real)
         if not self.flat:
             return self.output(x)
+        if x.shape[1] > self.context:
+            raise SequenceTooLong(
+                f"the series has {x.shape[1]} time steps, the model {self.context}; shorten it"
+            )
         # The output layer reads all positions: zeros where there is padding.
-        return self.output((x if real is None else x * real[..., None]).flatten(1))
+        x = x if real is None else x * real[..., None]
+        return self.output(F.pad(x, (0, 0, 0, self.context - x.shape[1])).flatten(1))

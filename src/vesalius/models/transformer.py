@@ -3,7 +3,13 @@
 from torch import Tensor, nn
 
 from vesalius.families.configs import Transformer
-from vesalius.models.blocks import Block, LearnedPositions, SinusoidalPositions, initialise
+from vesalius.models.blocks import (
+    Block,
+    Embedding,
+    LearnedPositions,
+    SinusoidalPositions,
+    initialise,
+)
 from vesalius.models.linear import Linear, linear
 
 
@@ -13,7 +19,7 @@ class TransformerNetwork(nn.Module):
     def __init__(self, config: Transformer) -> None:
         super().__init__()
         self.causal, self.norm_first = config.causal, config.variant == 2
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.embedding = Embedding(config.vocabulary, config.embedding)
         self.positions = (
             LearnedPositions(config.context, config.embedding)
             if config.positions == "learned"
