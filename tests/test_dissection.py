@@ -297,6 +297,30 @@ def test_a_trace_that_is_damaged_is_named(tmp_path):
         read_trace(file)
 
 
+@pytest.mark.parametrize("missing", ["trace.safetensors", "trace.safetensors.json"])
+def test_a_trace_without_one_of_its_files_is_named(tmp_path, missing):
+    dissected("gpt2").save(tmp_path / "trace.safetensors")
+    (tmp_path / missing).unlink()
+    with pytest.raises(BrokenFile, match=rf"there is no \S*/{missing}; a trace is two files, as"):
+        read_trace(tmp_path / "trace.safetensors")
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "x" * 300])
+def test_a_trace_that_is_not_there_is_named_with_what_to_do(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BrokenFile, match=rf"there is no .*{name}.*'vesalius dissect --save'"):
+        read_trace(name)
+
+
+@pytest.mark.parametrize("name", ["trace.safetensors", "trace.safetensors.json"])
+def test_a_folder_in_the_place_of_a_trace_is_named(tmp_path, name):
+    dissected("gpt2").save(tmp_path / "trace.safetensors")
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises(BrokenFile, match=rf"{name} is a folder; expected a file"):
+        read_trace(tmp_path / "trace.safetensors")
+
+
 # ------------------------------------------------------------------------------------------- input
 
 

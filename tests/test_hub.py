@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import vesalius
+from vesalius.errors import Unreachable
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -52,6 +53,41 @@ def test_a_local_folder_comes_before_the_hub(cache, tmp_path):
     vesalius.create("lstm", embedding=4, vocabulary=5).save(folder)
     code = f"import os; os.chdir({str(tmp_path)!r}); print(vs.load('someone/tiny-gpt2').family)"
     assert run(cache, code).stdout == "lstm\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("bert-tiny", "google/bert_uncased_L-2_H-128_A-2"),
+        ("bert_uncased_L-4_H-256_A-4", "google/bert_uncased_L-4_H-256_A-4"),
+        ("gpt2", "openai-community/gpt2"),
+        ("gpt2", "gpt2"),  # as the hub called it once, and caches still do
+        ("bert-base-uncased", "google-bert/bert-base-uncased"),
+        ("vit-base-patch16-224", "google/vit-base-patch16-224"),
+        ("prajjwal1/bert-tiny", "prajjwal1/bert-tiny"),
+    ],
+)
+def test_a_named_size_is_found_under_the_name_it_is_published_by(cache, name, published):
+    (held,) = (cache / "hub").iterdir()
+    held.rename(cache / "hub" / f"models--{published.replace('/', '--')}")
+    code = f"print(vs.load({name!r}, local_files_only=True).config.vocabulary)"
+    assert run(cache, code).stdout == "9\n"
+
+
+def test_the_hub_is_asked_for_the_published_name(monkeypatch):
+    asked = []
+
+    def fetch(name, **_settings):
+        asked.append(name)
+        raise ConnectionError("refused")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    with pytest.raises(Unreachable, match="bert-tiny: 'google/bert_uncased_L-2_H-128_A-2' is no "):
+        vesalius.load("bert-tiny")
+    assert asked == ["google/bert_uncased_L-2_H-128_A-2", "bert-tiny"]  # the latter of the cache
+    with pytest.raises(Unreachable):
+        vesalius.load("prajjwal1/bert-tiny")  # who says whose is given theirs
+    assert asked[2:] == ["prajjwal1/bert-tiny"]
 
 
 def test_what_is_not_cached_is_unreachable_without_a_network(cache):

@@ -1,5 +1,6 @@
 """Models: created, loaded by name or folder, saved; and what cannot be."""
 
+import json
 import math
 from types import SimpleNamespace
 
@@ -186,8 +187,25 @@ def test_an_embedding_may_have_more_rows_than_the_tokenizer_has_words(tmp_path, 
 def test_a_tokenizer_larger_than_the_embedding_is_refused(tmp_path, tokenizer):
     size = tokenizer.get_vocab_size()
     with_tokenizer(tmp_path, tokenizer, size - 1)
-    with pytest.raises(CheckpointMismatch, match=rf"has {size} words, the embedding {size - 1}"):
+    with pytest.raises(
+        CheckpointMismatch, match=rf"ids go up to {size - 1}, the embedding's rows to {size - 2};"
+    ):
         load(tmp_path)
+
+
+def test_it_is_the_largest_id_that_must_have_a_row(tmp_path, tokenizer):
+    size = tokenizer.get_vocab_size()
+    tokenizer.save(str(tmp_path / "whole.json"))
+    described = json.loads((tmp_path / "whole.json").read_text())
+    described["model"]["vocab"]["last"] = size + 5  # five ids without a token before it
+    for rows, fits in ((size + 6, True), (size + 5, False)):
+        folder = with_tokenizer(tmp_path / str(rows), tokenizer, rows)
+        (folder / "tokenizer.json").write_text(json.dumps(described))
+        if fits:
+            assert load(folder).tokenizer.rows == rows == load(folder).tokenizer.size + 5
+        else:
+            with pytest.raises(CheckpointMismatch, match=f"{size + 5}, the embedding's rows to"):
+                load(folder)
 
 
 def test_a_broken_tokenizer_is_named(tmp_path, tokenizer):
@@ -318,6 +336,13 @@ def test_a_model_in_the_cache_needs_no_network(offline):
     (offline / "models--me--tiny" / "refs").mkdir()
     (offline / "models--me--tiny" / "refs" / "main").write_text("0" * 40)
     assert load("me/tiny").config == small("gpt2")
+
+
+@pytest.mark.parametrize("name", ["zaremba-2014-small", "vit-huge-patch14-224", "lstm", "bert"])
+@pytest.mark.usefixtures("no_fetching")
+def test_a_name_without_published_weights_is_told_without_asking_anyone(name):
+    with pytest.raises(UnknownModel, match=rf"no weights are .* vesalius\.create\('{name}'\)"):
+        load(name)
 
 
 def test_a_folder_comes_before_the_hub_and_a_specimen_before_a_folder(

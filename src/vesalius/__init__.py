@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
+    from vesalius.training import train as train
     from vesalius.verification import verify as verify
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ _PUBLIC = {
     "Model": "vesalius.model:Model",
     "random_parameters": "vesalius.families:random_parameters",
     "tracing": "vesalius.equations.tracing:tracing",
+    "train": "vesalius.training:train",
     "verify": "vesalius.verification:verify",
 }
 

@@ -4,6 +4,7 @@ A trace can be read, filtered, edited on the way, saved, and asked for the next 
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -124,14 +125,20 @@ class Trace:
 
 def _beside(file: Path) -> Path:
     """Where the description of a saved trace stands."""
-    return file.with_name(f"{file.name}.json")
+    return file.parent / f"{file.name}.json"
 
 
 def read_trace(file: str | Path) -> Trace:
     """A trace that was saved."""
-    from vesalius.checkpoints.files import read, read_json
+    from vesalius.checkpoints.files import read
+    from vesalius.checkpoints.plain import read_json
 
     file = Path(file)
+    if missing := [str(part) for part in (file, _beside(file)) if not os.path.exists(part)]:
+        raise BrokenFile(
+            f"there is no {' and no '.join(missing)}; a trace is two files, "
+            f"as Trace.save and 'vesalius dissect --save' write them"
+        )
     description, arrays = read_json(_beside(file)), read(file).arrays
     steps = Steps()
     try:

@@ -39,6 +39,10 @@ class TokenOutOfRange(VesaliusError):
     """A token id outside the vocabulary."""
 
 
+class NotInVocabulary(VesaliusError):
+    """A token or a character that the vocabulary does not hold."""
+
+
 class EmptySequence(VesaliusError):
     """A sequence of no tokens: there is nothing to predict from."""
 
@@ -63,6 +67,10 @@ class BrokenFile(VesaliusError):
     """A file that is damaged, cut short, or not what its name says."""
 
 
+class AlreadyThere(VesaliusError):
+    """A file or folder in the place where a new one is to be made."""
+
+
 class UnknownConfiguration(VesaliusError):
     """A config.json of a model that is not known here, or that contradicts itself."""
 
@@ -75,8 +83,52 @@ class WrongKind(VesaliusError):
     """A model asked for something that models of its family do not do."""
 
 
+class EmptyCorpus(VesaliusError):
+    """A corpus with nothing in it, or with less than one example needs."""
+
+
+class UnusableData(VesaliusError):
+    """Examples with gaps, unlike each other, or without what is asked of them."""
+
+
+class UnusableGrammar(VesaliusError):
+    """Rules or tables that contradict themselves, or leave open which rule a word came from."""
+
+
+class ImpossibleContext(VesaliusError):
+    """Words that the grammar cannot produce in this order."""
+
+
+class UnknownCorpus(VesaliusError):
+    """A name that is not in the registry of corpora."""
+
+
+class NotFetched(VesaliusError):
+    """A corpus whose files are not here; the message says how to come by them."""
+
+
+class LossNotFinite(VesaliusError):
+    """Training whose loss or gradient turned to NaN or infinity."""
+
+
+class AnotherRecipe(VesaliusError):
+    """A run that is to go on with another recipe than it began with."""
+
+
+class RunLocked(OSError):
+    """A run's folder that another process is writing to."""
+
+
+class SaveFailed(OSError):
+    """A checkpoint that could not be written; those before it are untouched."""
+
+
 class Unreachable(OSError):
     """The network, or what was asked of it, is not to be had."""
+
+
+class Unwritable(OSError):
+    """A folder for fetched or made things that is not there or cannot be written."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, huggingface, layout, tables
+from vesalius.checkpoints import files, huggingface, layout, plain, tables
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     CheckpointMismatch,
@@ -29,6 +30,7 @@ from vesalius.errors import (
 )
 from vesalius.families import FAMILIES, family_of, names
 from vesalius.families.configs import Config
+from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 
 SPECIMENS = Path(__file__).parent / "specimens"
@@ -73,8 +75,9 @@ class Model:
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's.
 
-        All files are written beside those that are there before the first one is replaced, so that
-        a failure leaves the older model as it was.
+        A folder that is not there yet appears with all its files in one step, or not at all. In
+        one that is there, all files are written before the first is replaced, so that a failure
+        leaves the older model as it was; each is then replaced whole, one after the other.
         """
         folder = Path(folder)
         if layout not in ("vesalius", "huggingface"):
@@ -85,9 +88,8 @@ class Model:
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = self.state
-        folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        with files.staged(folder) as stage:
+        with (files.staged if folder.is_dir() else files.new_folder)(folder) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
             if self.tokenizer is not None:
@@ -131,7 +133,7 @@ def load(
             f"there is no folder {str(name)!r}, and it cannot be a Hugging Face name; "
             f"expected a folder with config.json, or a name such as gpt2"
         )
-    return load_folder(_fetch(str(name), revision, local_files_only), allow_non_finite)
+    return load_folder(_from_hub(str(name), revision, local_files_only), allow_non_finite)
 
 
 def is_folder(name: str | Path) -> bool:
@@ -145,6 +147,26 @@ def is_folder(name: str | Path) -> bool:
 def specimens() -> list[str]:
     """The models that ship with the package."""
     return sorted(p.name for p in SPECIMENS.iterdir() if p.is_dir()) if SPECIMENS.exists() else []
+
+
+def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
+    """The folder of a Hugging Face model; a named size is asked for under its name there.
+
+    The hub redirects old names such as gpt2, so that caches may hold a model under either.
+    """
+    if name not in HUB_NAMES and name in names():
+        raise UnknownModel(
+            f"there is no folder {name!r}, and no weights are published under this name; "
+            f"make a new model with vesalius.create({name!r})"
+        )
+    try:
+        return _fetch(HUB_NAMES.get(name, name), revision, local_files_only)
+    except Unreachable as error:
+        if name not in HUB_NAMES:
+            raise
+        with suppress(Unreachable):
+            return _fetch(name, revision, local_files_only=True)
+        raise Unreachable(f"{name}: {error}") from error
 
 
 def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
@@ -197,10 +219,10 @@ def load_folder(
         _require_finite(tensors.arrays, state)
     tokenizer = read_tokenizer(folder)
     vocabulary = getattr(config, "vocabulary", None)
-    if tokenizer is not None and vocabulary is not None and tokenizer.size > vocabulary:
+    if tokenizer is not None and vocabulary is not None and tokenizer.rows > vocabulary:
         raise CheckpointMismatch(
-            f"the tokenizer has {tokenizer.size} words, the embedding {vocabulary}; "
-            f"they do not belong together"
+            f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to "
+            f"{vocabulary - 1}; they do not belong together"
         )
     return Model(config, state, tokenizer, tensors.dtype, described)
 
@@ -221,7 +243,7 @@ def read_config(folder: Path) -> Config:
 def _description(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").exists():
         raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
-    return files.read_json(folder / "config.json")
+    return plain.read_json(folder / "config.json")
 
 
 def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:

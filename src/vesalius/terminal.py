@@ -1,8 +1,10 @@
 """How results look in a terminal: tables, numbers, and JSON for machines."""
 
 import json
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from vesalius.counting import Cost, Count
+    from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
     from vesalius.verification import Verification
@@ -151,6 +154,73 @@ def show_cost(costs: "Cost") -> None:
         table(("memory of a training step", "float32"), memory, right=(1,)),
         *lines,
     )
+
+
+def show_corpora(corpora: list[dict[str, Any]]) -> None:
+    rows = [
+        (c["name"], c["kind"], bytes_of(c["bytes"]) if c["files"] else "", c["licence"], c["where"])
+        for c in corpora
+    ]
+    show(table(("corpus", "kind", "size", "licence", "where"), rows, right=(2,)))
+
+
+def show_corpus(corpus: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    files = corpus["files"]
+    facts = [corpus["kind"], corpus["licence"], corpus["where"]]
+    if files:
+        facts.insert(2, bytes_of(corpus["bytes"]))
+    parts: list[Any] = [
+        Text(f"{corpus['name']}: {corpus['title']}", style="bold"),
+        Text(" · ".join(facts)),
+        Text(f"from {corpus['source']}", style="dim"),
+    ]
+    if files:
+        rows = [(f["path"], f"{f['bytes']:,}", f["sha256"][:12], f["state"]) for f in files]
+        parts += [Text(), table(("file", "bytes", "SHA-256", ""), rows, right=(1,))]
+    if here := [f["found"] for f in files if f["found"]]:
+        parts.append(Text(f"here: {folder_of(here)}"))
+    parts += [Text(address, style="dim") for f in files for address in f["addresses"]]
+    if "entropy" in corpus:
+        floor = f"{corpus['entropy']:.4f} nats a word, perplexity {corpus['perplexity']:.4f}"
+        parts.append(Text(f"\nentropy: {floor}; no model's loss is lower"))
+        parts.append(Text(f"vocabulary: {corpus['vocabulary']} words"))
+        parts.append(Text(f"parts of speech: {', '.join(corpus['parts_of_speech'])}"))
+    show(*parts)
+
+
+def folder_of(paths: Iterable[str]) -> str:
+    """The folder that all the files lie in or below."""
+    return os.path.commonpath([os.path.dirname(path) for path in paths])
+
+
+@contextmanager
+def fetching() -> "Iterator[Progress]":
+    """How far a download is, on stderr: a bar where somebody watches, else a line for each file."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        told: set[str] = set()
+
+        def say(file: "File", size: int) -> None:
+            if file.path not in told:
+                told.add(file.path)
+                click.echo(f"fetching {file.path}, {bytes_of(file.size)}", err=True)
+
+        yield say
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (progress.BarColumn(), progress.DownloadColumn(), progress.TransferSpeedColumn())
+    with progress.Progress("{task.description}", *columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, progress.TaskID] = {}
+
+        def move(file: "File", size: int) -> None:
+            if file.path not in tasks:
+                tasks[file.path] = bars.add_task(file.path, total=file.size)
+            bars.update(tasks[file.path], completed=size)
+
+        yield move
 
 
 def label(equation: str) -> str:

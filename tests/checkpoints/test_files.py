@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import struct
+import time
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,31 @@ def test_a_broken_file_is_named_with_what_is_wrong(folder, kind):
     with pytest.raises(BrokenFile, match=message) as caught:
         load(folder)
     assert str(folder / "model.safetensors") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"a" * 10**6: 3},
+        {"a" * 10**6: tensor([2], 0, 9)},
+        {"a": tensor([1] * 10**6, 0, 4)},
+        {"a": tensor([2], 0, 8, "F" * 10**6)},
+        {"a": tensor([2], 0, 10**4000)},
+    ],
+)
+def test_whatever_a_header_says_the_message_is_short(folder, header):
+    (folder / "model.safetensors").write_bytes(packed(header, bytes(8)))
+    with pytest.raises(BrokenFile, match="…") as caught:
+        load(folder)
+    assert len(str(caught.value)) < 1000
+
+
+def test_reading_takes_time_in_proportion_to_the_number_of_tensors(tmp_path):
+    header = {f"t{i}": tensor([0], 0, 0) for i in range(50_000)}
+    (tmp_path / "model.safetensors").write_bytes(packed({**header, "z": ONE}, bytes(8)))
+    before = time.process_time()
+    assert len(files.read_folder(tmp_path).arrays) == 50_001
+    assert time.process_time() - before < 5  # half a second; 25 where names are compared in pairs
 
 
 def test_the_limit_of_a_header_holds_for_files_that_are_large_enough(folder):
@@ -375,6 +401,17 @@ def test_a_tensor_that_its_shard_lacks_is_named(folder):
     weight_map = shard(folder)
     weight_map["norm.scale"] = "model-00001-of-00003.safetensors"
     write_index(folder, {"weight_map": weight_map})
+    with pytest.raises(BrokenFile, match=r"the shards of .* lack norm\.scale"):
+        load(folder)
+
+
+def test_a_tensor_that_the_only_shard_lacks_is_named(folder):
+    weight_map = shard(folder, parts=1)
+    write_index(folder, {"weight_map": weight_map})
+    load(folder)
+    write_index(
+        folder, {"weight_map": {**weight_map, "norm.scale": next(iter(weight_map.values()))}}
+    )
     with pytest.raises(BrokenFile, match=r"the shards of .* lack norm\.scale"):
         load(folder)
 

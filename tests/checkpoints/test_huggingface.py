@@ -397,6 +397,20 @@ def test_an_output_embedding_that_is_not_tied_is_read_and_written(tmp_path):
     assert torch.equal(again.lm_head.weight, theirs.lm_head.weight)
 
 
+def test_a_body_whose_output_is_not_the_embedding_is_no_language_model(tmp_path):
+    saved(tmp_path, "GPT2Model", tie_word_embeddings=False)
+    with pytest.raises(CheckpointMismatch) as caught:
+        load(tmp_path)
+    for said in (
+        "(1): missing: lm_head.weight (the output matrix: a GPT2Model has none",
+        "tie_word_embeddings = false",
+        "save the model as GPT2LMHeadModel, or say true there if it is)",
+    ):
+        assert said in str(caught.value)
+    describe(tmp_path, tie_word_embeddings=True)
+    assert load(tmp_path).config.tied
+
+
 def test_heads_are_known_by_their_tensors_where_no_class_is_said(tmp_path):
     for kind, heads in {
         "BertModel": (True, False, False, 0),

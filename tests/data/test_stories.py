@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2
 
+from vesalius import errors
 from vesalius.data.stories import (
     END,
     Grammar,
@@ -499,3 +500,8 @@ def test_words_and_tables_that_cannot_be_meant_are_refused(words, table, complai
 def test_a_passing_variable_must_have_a_table():
     with pytest.raises(UnusableGrammar, match="without a table: two"):
         Grammar("A = b", {"X": "b"}, passing=["two"])
+
+
+def test_errors_of_grammars_stand_with_the_others():
+    assert UnusableGrammar is errors.UnusableGrammar
+    assert ImpossibleContext is errors.ImpossibleContext

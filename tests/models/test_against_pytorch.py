@@ -72,7 +72,7 @@ def test_recurrent_models_are_pytorchs(family, kind, settings, layers):
     with torch.no_grad():
         states, final = peer(torch.tensor(model.state["embedding.weight"])[ids])
         expected = (states @ torch.tensor(model.state["output.weight"]).T).numpy()
-        logits, state = model.network.continued(ids)
+        logits, state = model.network(ids, model.network.initial_state(len(ids)))
     agree(logits, expected)
     for ours, theirs in zip(state, final if family == "lstm" else (final,), strict=True):
         agree(ours, theirs)

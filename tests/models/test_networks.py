@@ -166,12 +166,13 @@ def test_a_recurrent_network_goes_on_from_where_it_stopped(family, data):
     cuts = sorted(data.draw(st.sets(st.integers(1, 9), max_size=4)))
     network = filled(config, seed).network
     ids = np.random.default_rng(seed).integers(config.vocabulary, size=(batch, 10))
-    state, pieces = None, []
+    state, pieces = network.initial_state(batch), []
     with torch.no_grad():
         for piece in np.split(ids, cuts, axis=1):
-            logits, state = network.continued(torch.tensor(piece), state)
+            logits, state = network(torch.tensor(piece), state)
             pieces.append(logits.numpy())
-        whole, final = network.continued(torch.tensor(ids))
+        whole, final = network(torch.tensor(ids), network.initial_state(batch))
+        agree(whole, network(torch.tensor(ids)))
     agree(np.concatenate(pieces, axis=1), whole)
     for carried, at_once in zip(state, final, strict=True):
         agree(carried, at_once)

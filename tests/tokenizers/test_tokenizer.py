@@ -1,5 +1,6 @@
 """What every tokenizer does, on small vocabularies learned here."""
 
+import json
 import subprocess
 import sys
 
@@ -8,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer, pre_tokenizers
+from tokenizers import Tokenizer as Inner
 
+from vesalius import errors
 from vesalius.errors import TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers import (
     NotInVocabulary,
     Tokenizer,
+    kinds,
     read_tokenizer,
     train_byte_pairs,
     train_characters,
@@ -184,9 +188,49 @@ def test_the_librarys_ready_made_tokenizers_are_taken_too(monkeypatch):
     assert tokenizer.encode_many(TEXTS) == ids
 
 
+def test_errors_of_tokenizers_stand_with_the_others():
+    assert NotInVocabulary is errors.NotInVocabulary
+
+
 def test_what_is_no_text_is_an_error_of_ours():
     with pytest.raises(VesaliusError, match="cannot be tokenised"):
         BYTES.encode(5)
+
+
+def test_a_panic_of_the_library_is_an_error_of_ours(capfd):
+    described = json.loads(BYTES._inner.to_str())
+    described["pre_tokenizer"] = {"type": "FixedLength", "length": 0}
+    tokenizer = Tokenizer(Inner.from_str(json.dumps(described)))
+    for encode in (tokenizer.encode, lambda text: tokenizer.encode_many([text])):
+        with pytest.raises(VesaliusError, match="cannot be tokenised"):
+            encode("rain")
+    capfd.readouterr()  # what the library says of it
+
+
+def test_an_interrupt_is_not_taken_for_a_failure(monkeypatch):
+    class Interrupted:
+        def encode(self, *_arguments, **_settings):
+            raise KeyboardInterrupt
+
+        encode_batch_fast = encode
+
+    tokenizer = Tokenizer(Interrupted())
+    for encode in (tokenizer.encode, lambda text: tokenizer.encode_many([text])):
+        with pytest.raises(KeyboardInterrupt):
+            encode("rain")
+
+
+@every
+def test_the_rows_that_an_embedding_needs_are_the_ids_without_gaps(tokenizer):
+    assert tokenizer.rows == tokenizer.size
+
+
+def test_the_rows_that_an_embedding_needs_follow_the_largest_id():
+    assert Tokenizer(kinds.characters({"a": 0, "b": 7, "c": 2})).rows == 8
+    assert Tokenizer(kinds.byte_pairs({}, [])).rows == 0
+    added = Inner.from_str(CHARACTERS._inner.to_str())
+    added.add_special_tokens(["<one>", "<two>"])
+    assert Tokenizer(added).rows == CHARACTERS.rows + 2
 
 
 def test_importing_loads_neither_the_library_nor_numpy():

@@ -1,4 +1,4 @@
-"""Reading and writing safetensors, memory-mapped.
+"""Reading and writing safetensors, memory-mapped; and folders that are written whole or not at all.
 
 The header is read here rather than by the library, because only so can arrays be views of the file
 and errors say what is wrong with it. Writing is the library's.
@@ -7,18 +7,21 @@ and errors say what is wrong with it. Writing is the library's.
 import json
 import math
 import os
+import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vesalius.checkpoints.plain import read_json, require_file
 from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, ImpossibleSetting, NotACheckpoint
+from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
 
 HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
 LFS_POINTER = b"version https://git-lfs"
@@ -26,7 +29,8 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8",
 DTYPES |= {"I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-
+SAVING = ".saving-"
+"""How the name of a folder begins that is being written; one that outlived its process can go."""
 
 WIDTH = {"float64": 64, "float32": 32, "bfloat16": 16, "float16": 16}
 
@@ -44,11 +48,11 @@ def read_folder(folder: Path) -> Tensors:
     parts = [read(file) for file in weight_files(folder)]
     if not parts:
         raise _without_weights(folder)
-    names = [name for part in parts for name in part.arrays]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    names = Counter(name for part in parts for name in part.arrays)
+    if twice := sorted(name for name, count in names.items() if count > 1):
         raise BrokenFile(f"the shards of {folder} hold {', '.join(twice)} twice")
     arrays = {name: array for part in parts for name, array in part.arrays.items()}
-    listed = read_json(folder / INDEX)["weight_map"] if len(parts) > 1 else arrays
+    listed = arrays if (folder / WEIGHTS).exists() else read_json(folder / INDEX)["weight_map"]
     if missing := set(listed) - set(arrays):
         raise BrokenFile(f"the shards of {folder} lack {', '.join(sorted(missing))}")
     return Tensors(arrays, widest([part.dtype for part in parts]))
@@ -95,21 +99,10 @@ def _shards(folder: Path) -> list[Path]:
     for name in sorted(set(files.values())):
         if Path(name).name != name or name in ("", "..", "."):
             raise BrokenFile(f"{folder / INDEX} points outside its folder, to {name!r}")
-        if not (folder / name).exists():
+        if not os.path.exists(folder / name):  # Path.exists raises for names that are too long
             raise NotACheckpoint(f"{folder / INDEX} names {name}, which is not there")
         shards.append(folder / name)
     return shards
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON, too deep, too long
-        raise BrokenFile(f"{file} is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise BrokenFile(f"{file} should be a JSON object, got {type(value).__name__}")
-    return value
 
 
 def read(file: Path) -> Tensors:
@@ -138,6 +131,7 @@ def _widened(array: Array, dtype: str) -> Array:
 
 def _header(file: Path) -> tuple[dict[str, Any], int]:
     """The checked header of a file, and where its data begins."""
+    require_file(file)
     size = file.stat().st_size
     with file.open("rb") as stream:
         first = stream.read(8)
@@ -169,16 +163,20 @@ def _check(file: Path, header: dict[str, Any], size: int) -> None:
     for name, entry in sorted(header.items(), key=lambda item: _offset(file, *item)):
         dtype, shape = entry.get("dtype"), entry.get("shape")
         if not isinstance(dtype, str) or dtype not in DTYPES:
-            known = ", ".join(DTYPES)
-            raise BrokenFile(f"{file}: tensor {name} has dtype {dtype!r}; known are {known}")
+            raise BrokenFile(
+                f"{file}: tensor {_short(name)} has dtype {_short(repr(dtype))}; "
+                f"known are {', '.join(DTYPES)}"
+            )
         if not _possible(shape):
-            raise BrokenFile(f"{file}: tensor {name} has the impossible shape {shape}")
+            raise BrokenFile(
+                f"{file}: tensor {_short(name)} has the impossible shape {_short(str(shape))}"
+            )
         begin, end = entry["data_offsets"]
         expected = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
         if begin != reached or end - begin != expected:
             raise BrokenFile(
-                f"{file}: tensor {name} should take {expected} bytes from {reached} on, "
-                f"its header says {begin} to {end}"
+                f"{file}: tensor {_short(name)} should take {expected} bytes from {reached} on, "
+                f"its header says {_short(str(begin))} to {_short(str(end))}"
             )
         reached = end
     if reached != size:
@@ -198,14 +196,23 @@ def _possible(shape: Any) -> bool:
 def _offset(file: Path, name: str, entry: Any) -> tuple[int, int]:
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     if not isinstance(offsets, list) or [type(o) for o in offsets] != [int, int]:
-        raise BrokenFile(f"{file}: tensor {name} has no data_offsets")
+        raise BrokenFile(f"{file}: tensor {_short(name)} has no data_offsets")
     return int(offsets[0]), int(offsets[1])
+
+
+def _short(text: str) -> str:
+    """What a damaged header says can be as long as the file."""
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write files in that take their places in ``folder`` once all are written."""
-    stage = Path(tempfile.mkdtemp(prefix=".saving-", dir=folder))
+    """A folder to write files in that take their places in ``folder`` once all are written.
+
+    Each file is replaced whole, one after the other: a process killed just then leaves some of the
+    old and some of the new. ``new_folder`` has no such moment.
+    """
+    stage = Path(tempfile.mkdtemp(prefix=SAVING, dir=folder))
     try:
         yield stage
         written = sorted(stage.iterdir())
@@ -216,6 +223,47 @@ def staged(folder: Path) -> Iterator[Path]:
         _sync(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+@contextmanager
+def new_folder(target: str | Path) -> Iterator[Path]:
+    """A folder to write in that becomes ``target`` at the end, in one step and with all in it.
+
+    An exception leaves nothing. A process that is killed leaves no ``target``, but a folder beside
+    it whose name begins with ``SAVING``.
+    """
+    target = Path(target).absolute()  # whatever folder the caller goes to meanwhile
+    _require_free(target)
+    parents = [p for p in target.parents if not p.exists()]
+    stage = target.with_name(f"{SAVING}{secrets.token_hex(8)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        stage.mkdir()  # not by tempfile, whose folders nobody else can read
+        yield stage
+        for path in (*stage.rglob("*"), stage):
+            _sync(path)
+        _rename(stage, target)
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        for parent in parents:
+            with suppress(OSError):  # others may have put something there
+                parent.rmdir()
+        raise
+    for path in (target, *parents):
+        _sync(path.parent)
+
+
+def _rename(stage: Path, target: Path) -> None:
+    try:
+        stage.rename(target)
+    except OSError:
+        _require_free(target)  # someone else was faster
+        raise
+
+
+def _require_free(target: Path) -> None:
+    if os.path.lexists(target):
+        raise AlreadyThere(f"{target} is there already; expected the name of a new folder")
 
 
 def _sync(path: Path) -> None:

@@ -5,7 +5,7 @@ GPT-2's matrices are stored transposed there, with queries, keys and values fuse
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vesalius.checkpoints import tables
@@ -122,6 +122,8 @@ class Dialect:
     """Their names that repeat another tensor of theirs."""
     ignored: str
     """Their names that hold no parameters, as a pattern."""
+    advice: dict[str, str] = field(default_factory=dict)
+    """What to say where one of their tensors is missing."""
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -149,6 +151,11 @@ DIALECTS: dict[str, Dialect] = {
         _gpt2,
         {"lm_head.weight": "wte.weight"},
         r"h\.\d+\.attn\.(bias|masked_bias)",
+        {
+            "lm_head.weight": " (the output matrix: a GPT2Model has none, and in config.json "
+            "tie_word_embeddings = false says that it is not the embedding; "
+            "save the model as GPT2LMHeadModel, or say true there if it is)"
+        },
     ),
     "bert": Dialect(
         configs.Bert,
@@ -348,7 +355,8 @@ def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
 def read_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Our state as views of their tensors."""
     _, dialect = _dialect(config)
-    return tables.read_state(config, dialect.rows(config), _plain(dialect, tensors), dialect.tied)
+    theirs = _plain(dialect, tensors)
+    return tables.read_state(config, dialect.rows(config), theirs, dialect.tied, dialect.advice)
 
 
 def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:

@@ -4,8 +4,10 @@ PyTorch is told to build nothing but tensors (``weights_only``).
 """
 
 from pathlib import Path
+from typing import Any
 
 from vesalius.checkpoints.files import WIDTH, Tensors, widest
+from vesalius.checkpoints.plain import require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
 
 
@@ -24,15 +26,17 @@ def find(folder: Path) -> Path:
 
 def read(file: Path) -> Tensors:
     """The tensors of a pickled state dictionary."""
-    import pickle
     import warnings
 
     import torch
 
+    require_file(file)
     try:
         with warnings.catch_warnings(action="ignore"):  # the error below says more
             state = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # a damaged file can raise anything at all
         raise BrokenFile(
             f"{file} cannot be read as weights alone: it is damaged, or holds what could run code"
         ) from error
@@ -40,6 +44,8 @@ def read(file: Path) -> Tensors:
         isinstance(name, str) and torch.is_tensor(tensor) for name, tensor in state.items()
     ):
         raise BrokenFile(f"{file} should hold a dictionary of names to tensors")
+    if odd := sorted(name for name, tensor in state.items() if not _stored(tensor)):
+        raise BrokenFile(f"{file} holds only a part of {', '.join(odd)}; expected dense tensors")
     dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in state.items()}
     narrow, known = (
         ("float16", "bfloat16"),
@@ -52,3 +58,12 @@ def read(file: Path) -> Tensors:
         for name, tensor in state.items()
     }
     return Tensors(arrays, widest(list(dtypes.values())))
+
+
+def _stored(tensor: Any) -> bool:
+    """Whether a tensor is dense, and as large as what is stored of it.
+
+    A few bytes can claim to be terabytes: sparse, without data, or one number seen many times.
+    """
+    dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
+    return dense and tensor.numel() * tensor.itemsize <= tensor.untyped_storage().nbytes()

@@ -6,6 +6,7 @@ error that lists every such row; nothing is ever initialised on the side.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -83,11 +84,16 @@ def spread(rows: Sequence[Row], config: Config) -> list[Row]:
 
 
 def read_state(
-    config: Config, rows: Sequence[Row], theirs: Mapping[str, Array], tied: Mapping[str, str]
+    config: Config,
+    rows: Sequence[Row],
+    theirs: Mapping[str, Array],
+    tied: Mapping[str, str],
+    advice: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Array]:
     """Our state as views of their tensors; every row that does not fit is listed.
 
-    ``tied`` names tensors of theirs that only repeat another: they must be equal to it.
+    ``tied`` names tensors of theirs that only repeat another: they must be equal to it. ``advice``
+    says of some what to do where they are missing.
     """
     theirs, rows = dict(theirs), spread(rows, config)
     names, problems = {row.theirs for row in rows}, []
@@ -96,7 +102,8 @@ def read_state(
             if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
                 problems.append(f"{copy} differs from {original}, to which it should be tied")
             del theirs[copy]
-    problems += [f"missing: {name}" for name in sorted(names - set(theirs))]
+    missing = sorted(names - set(theirs))
+    problems += [f"missing: {name}{advice.get(name, '')}" for name in missing]
     problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
     state, wanted = {}, layout.shapes(config)
     shares: dict[str, list[Row]] = {}

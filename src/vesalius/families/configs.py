@@ -18,6 +18,7 @@ from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
 TRANSFORMER_ACTIVATIONS = ("gelu", "gelu_tanh", "relu")
 RECURRENT_ACTIVATIONS = ("tanh", "sigmoid", "relu")
 POSITIONS = ("learned", "sinusoidal")
+EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 def setting(
@@ -72,11 +73,12 @@ class Config:
             return
         fits = isinstance(value, (int, float) if kind is float else kind)
         if not fits or (isinstance(value, bool) and kind is not bool):
-            expected = {int: "a whole number", float: "a number", bool: "true or false"}[kind]
-            raise ImpossibleSetting(f"{name} must be {expected}, got {value!r}")
-        if kind is not bool and not value >= rule["least"]:
+            raise ImpossibleSetting(f"{name} must be {EXPECTED[kind]}, got {value!r}")
+        if kind in (bool, str):
+            return
+        if not value >= rule["least"]:
             raise ImpossibleSetting(f"{name} must be at least {rule['least']}, got {value}")
-        if kind is not bool and not value < rule["below"]:
+        if not value < rule["below"]:
             limit = "finite" if rule["below"] == math.inf else f"below {rule['below']}"
             raise ImpossibleSetting(f"{name} must be {limit}, got {value}")
 

@@ -12,6 +12,12 @@ class Size:
     source: str
     settings: dict[str, Any]
     aliases: tuple[str, ...] = ()
+    """Other names; the last is the one under which Hugging Face has its weights."""
+
+    @property
+    def hub(self) -> str | None:
+        """Its name at Hugging Face, or None where its weights are not there."""
+        return self.aliases[-1] if self.aliases else None
 
 
 def _gpt2(name: str, **settings: int) -> Size:
@@ -78,3 +84,12 @@ SIZES: dict[str, Size] = {
     "igpt-small": Size("igpt", "Chen et al. 2020", {}, ("imagegpt-small", "openai/imagegpt-small")),
     "zerveas-2021": Size("tst", "Zerveas et al. 2021", {}),
 }
+
+HUB_NAMES: dict[str, str] = {
+    known: size.hub
+    for name, size in SIZES.items()
+    if size.hub is not None
+    for known in (name, *size.aliases)
+    if "/" not in known
+}
+"""What Hugging Face calls a size that is named without its organisation."""

@@ -1,6 +1,7 @@
 """Elman and LSTM language models (13), on PyTorch's fused recurrent kernels."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,17 +56,13 @@ class RecurrentNetwork(nn.Module):
     def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         raise AssertionError("every kind says its own")
 
-    def continued(
-        self, ids: Tensor, state: tuple[Tensor, ...] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Logits, and the state to go on from."""
-        state = self.initial_state(len(ids)) if state is None else state
-        x, state = self.run(self.dropout(self.embedding(ids)), state)
+    def forward(self, ids: Tensor, state: tuple[Tensor, ...] | None = None) -> Any:
+        """Logits; and, where a state is given, the state to go on from."""
+        before = self.initial_state(len(ids)) if state is None else state
+        x, after = self.run(self.dropout(self.embedding(ids)), before)
         weight = self.embedding.weight if self.output is None else self.output.weight
-        return linear(self.dropout(x), weight, self.output_bias), state
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.continued(ids)[0]
+        logits = linear(self.dropout(x), weight, self.output_bias)
+        return logits if state is None else (logits, after)
 
     def _typed_layers(self) -> list[RecurrentLayer]:
         return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]

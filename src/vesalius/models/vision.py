@@ -46,19 +46,13 @@ class ViTNetwork(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         initialise(self)
 
-    def cut(self, pixels: Tensor) -> Tensor:
-        """Flattened patches, row by row, the colours of a pixel together."""
-        batch, channels, height, width = pixels.shape
-        P = self.patch
+    def forward(self, pixels: Tensor, masked: Tensor | None = None) -> ViTOutput:
+        height, width = pixels.shape[-2:]
         if (height, width) != (self.image, self.image):
             raise WrongLength(
                 f"the model reads images of {self.image} x {self.image}, got {height} x {width}"
             )
-        grid = pixels.view(batch, channels, height // P, P, width // P, P)
-        return grid.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, P * P * channels)
-
-    def forward(self, pixels: Tensor, masked: Tensor | None = None) -> ViTOutput:
-        x = self.projection(self.cut(pixels))
+        x = self.projection(patches(pixels, self.patch))
         if masked is not None:
             if self.mask_token is None:
                 raise WrongKind(
@@ -76,3 +70,10 @@ class ViTNetwork(nn.Module):
             self.class_head(x[:, 0]) if self.class_head is not None else None,
             self.patch_head(x[:, 1:]) if self.patch_head is not None else None,
         )
+
+
+def patches(pixels: Tensor, side: int) -> Tensor:
+    """Flattened patches, row by row, the colours of a pixel together."""
+    batch, channels, height, width = pixels.shape
+    grid = pixels.view(batch, channels, height // side, side, width // side, side)
+    return grid.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, side * side * channels)

@@ -4,6 +4,7 @@
 ``tokenizers`` library, which does the work for vocabularies, is imported when first needed.
 """
 
+from vesalius.errors import NotInVocabulary
 from vesalius.tokenizers.reading import (
     read_byte_pairs,
     read_texts,
@@ -12,8 +13,13 @@ from vesalius.tokenizers.reading import (
 )
 from vesalius.tokenizers.rules import RULES, WAYS, Span, words
 from vesalius.tokenizers.sentences import sentences
-from vesalius.tokenizers.tokenizer import Encoded, NotInVocabulary, Tokenizer
-from vesalius.tokenizers.training import train_byte_pairs, train_characters, train_word_pieces
+from vesalius.tokenizers.tokenizer import Encoded, Tokenizer
+from vesalius.tokenizers.training import (
+    train_byte_pairs,
+    train_characters,
+    train_word_pieces,
+    train_words,
+)
 
 __all__ = [
     "RULES",
@@ -30,5 +36,6 @@ __all__ = [
     "train_byte_pairs",
     "train_characters",
     "train_word_pieces",
+    "train_words",
     "words",
 ]

@@ -54,3 +54,17 @@ def characters(vocabulary: Mapping[str, int]) -> Any:
     inner.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     inner.decoder = decoders.Fuse()
     return inner
+
+
+def words(vocabulary: Mapping[str, int]) -> Any:
+    """Words and signs in lower case, as Bengio's and Mikolov's models read; others are [UNK]."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    inner = Tokenizer(models.WordLevel(vocab=dict(vocabulary), unk_token=FRAME[1]))
+    inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.Split(
+        Regex(r"\w+|[^\w\s]"), behavior="removed", invert=True
+    )
+    inner.decoder = decoders.WordPiece(prefix="", cleanup=True)
+    inner.add_special_tokens([name for name in (END_OF_TEXT, FRAME[1]) if name in vocabulary])
+    return inner

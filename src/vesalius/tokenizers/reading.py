@@ -4,13 +4,15 @@ Known are tokenizer.json, GPT-2's pair of files under Hugging Face's names and u
 BERT's vocab.txt with the settings beside it. A file that cannot be used is named.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from vesalius.checkpoints.plain import contents, read_json
 from vesalius.errors import BrokenFile
 from vesalius.tokenizers import kinds
-from vesalius.tokenizers.tokenizer import Tokenizer
+from vesalius.tokenizers.tokenizer import Tokenizer, require_failure
 
 WHOLE, PIECES, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -41,8 +43,6 @@ def read_byte_pairs(
     vocabulary_file: str | Path, merges_file: str | Path, prefix_space: bool = False
 ) -> Tokenizer:
     """GPT-2's tokenizer, from a JSON of tokens and ids and a list of merges."""
-    from vesalius.checkpoints.files import read_json
-
     vocabulary_file, merges_file = Path(vocabulary_file), Path(merges_file)
     vocabulary = read_json(vocabulary_file)
     if not all(type(i) is int and i >= 0 for i in vocabulary.values()):
@@ -83,15 +83,16 @@ def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
 
 
 def _read_whole(file: Path) -> Tokenizer:
-    text = _decoded(file, file.read_bytes())
+    text = _decoded(file, contents(file))
 
     def build() -> Any:
         from tokenizers import Tokenizer as Inner
 
         inner = Inner.from_str(text)
+        _require_frame(file, inner.post_processor)
         inner.no_truncation()  # a length that someone once trained with cuts no text here
         inner.no_padding()
-        inner.encode("")  # a frame of unknown tokens shows only now
+        inner.encode("")  # what fails only in use should fail now
         return inner
 
     return _built(file, build)
@@ -100,11 +101,31 @@ def _read_whole(file: Path) -> Tokenizer:
 def _built(file: Path, build: Callable[[], Any]) -> Tokenizer:
     try:
         return Tokenizer(build())
-    except BaseException as error:
-        # The library raises bare Exceptions, and its panics are not even that.
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise BrokenFile(f"{file} cannot be read as a tokenizer: {error}") from error
+    except BrokenFile:
         raise
+    except BaseException as error:
+        require_failure(error)
+        raise BrokenFile(f"{file} cannot be read as a tokenizer: {error}") from error
+
+
+def _require_frame(file: Path, processor: Any) -> None:
+    """Refuse a frame with tokens that it does not define.
+
+    The library would take it, and panic at the first text with a report on the terminal.
+    """
+    for frame in _frames(json.loads(processor.__getstate__()) if processor else {}):
+        pieces = [*frame.get("single", ()), *frame.get("pair", ())]
+        named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
+        if unknown := sorted(named - frame.get("special_tokens", {}).keys()):
+            raise BrokenFile(
+                f"{file} frames texts with {', '.join(unknown)}, which its special_tokens lack"
+            )
+
+
+def _frames(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield described
+    for part in described.get("processors", ()):
+        yield from _frames(part)
 
 
 def _merges(file: Path, vocabulary: dict[str, int]) -> Iterator[tuple[str, str]]:
@@ -122,7 +143,7 @@ def _merges(file: Path, vocabulary: dict[str, int]) -> Iterator[tuple[str, str]]
 
 def _lines(file: Path) -> list[str]:
     """Lines as \\n ends them: vocabularies hold other characters that count as line ends."""
-    lines = _decoded(file, file.read_bytes()).split("\n")
+    lines = _decoded(file, contents(file)).split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
@@ -135,6 +156,4 @@ def _decoded(file: Path, data: bytes, start: int = 0) -> str:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    from vesalius.checkpoints.files import read_json
-
     return read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}

@@ -4,19 +4,16 @@ It holds one of the ``tokenizers`` library and adds what that does not give; mak
 ``reading`` and ``training``.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from vesalius.errors import TokenOutOfRange, VesaliusError, WrongKind
+from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>")
-
-
-class NotInVocabulary(VesaliusError):
-    """A token or a character that the vocabulary does not hold."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,11 @@ class Tokenizer:
         """The number of words, special tokens included."""
         return int(self._inner.get_vocab_size())
 
+    @cached_property
+    def rows(self) -> int:
+        """The rows that an embedding needs: the largest id and one, since ids may have gaps."""
+        return max(self._inner.get_vocab().values(), default=-1) + 1
+
     @property
     def special(self) -> dict[str, int]:
         """The special tokens that there are, with their ids."""
@@ -54,13 +56,15 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         return list(self._run(text).ids)
 
-    def encode_many(self, texts: Iterable[str]) -> list[list[int]]:
-        """Each text as ``encode`` gives it, on all cores."""
+    def encode_many(self, texts: Iterable[str], framed: bool = True) -> list[list[int]]:
+        """Each text as ``encode`` gives it, on all cores; not framed, without special tokens."""
         texts = list(texts)
         try:
-            return [list(encoding.ids) for encoding in self._inner.encode_batch_fast(texts)]
-        except Exception:  # one by one, to say which and why
-            return [self.encode(text) for text in texts]
+            encodings = self._inner.encode_batch_fast(texts, add_special_tokens=framed)
+            return [list(encoding.ids) for encoding in encodings]
+        except BaseException as error:  # one by one, to say which and why
+            require_failure(error)
+            return [list(self._run(text, framed=framed).ids) for text in texts]
 
     def encode_with_offsets(self, text: str) -> Encoded:
         """Ids, and the characters of the text that each stands for."""
@@ -89,6 +93,10 @@ class Tokenizer:
             self._bytes[id_] = self._raw(id_)
         return self._bytes[id_]
 
+    def continues(self, id_: int) -> bool:
+        """Whether a token goes on with a word, as ## says in BERT's."""
+        return str(self._inner.id_to_token(_checked(id_))).startswith("##")
+
     def id_of(self, token: str) -> int:
         """The id of one token, written as ``piece`` shows it."""
         found = self._inner.token_to_id(token)
@@ -98,6 +106,10 @@ class Tokenizer:
         if found is None:
             raise NotInVocabulary(f"{token!r} is not one token of the {self.size} here")
         return int(found)
+
+    def digest(self) -> str:
+        """SHA-256 of everything that makes the tokenizer."""
+        return hashlib.sha256(self._inner.to_str().encode()).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json, which holds everything, to a folder."""
@@ -130,10 +142,11 @@ class Tokenizer:
             return str(token).encode()
         return bytes(numbers[character] for character in token)
 
-    def _run(self, text: str, second: str | None = None) -> Any:
+    def _run(self, text: str, second: str | None = None, framed: bool = True) -> Any:
         try:
-            return self._inner.encode(text, second)
-        except Exception as error:  # the library raises bare Exceptions
+            return self._inner.encode(text, second, add_special_tokens=framed)
+        except BaseException as error:
+            require_failure(error)
             for given in (text, second or ""):
                 if isinstance(given, str):
                     self._explain(given)
@@ -157,6 +170,15 @@ class Tokenizer:
                     f"{piece!r} at character {start} is none of the {self.size} in the vocabulary; "
                     f"take it out, or train on a text that has it"
                 )
+
+
+def require_failure(error: BaseException) -> None:
+    """Raise an error again unless the library failed: by a bare Exception, or by a panic of Rust.
+
+    Panics are no Exceptions, so that interrupts, which are none either, must be told from them.
+    """
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        raise error
 
 
 def _encoded(encoding: Any) -> Encoded:

@@ -7,9 +7,9 @@ memory. The same texts give the same ids, on every run.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from vesalius.errors import ImpossibleSetting
+from vesalius.errors import ImpossibleSetting, NotInVocabulary
 from vesalius.tokenizers import kinds
-from vesalius.tokenizers.tokenizer import NotInVocabulary, Tokenizer, byte_alphabet
+from vesalius.tokenizers.tokenizer import Tokenizer, byte_alphabet
 
 OFTEN = 2
 """How often a pair must occur to become a token."""
@@ -80,6 +80,21 @@ def train_characters(texts: Iterable[str]) -> Tokenizer:
     if halves := [c for c in found if "\ud800" <= c <= "\udfff"]:
         raise NotInVocabulary(f"U+{ord(halves[0]):04X} is half of a pair and no character")
     return Tokenizer(kinds.characters({c: i for i, c in enumerate(sorted(found))}))
+
+
+def train_words(texts: Iterable[str], size: int) -> Tokenizer:
+    """The commonest words and signs, in lower case, after [UNK] and the end of a text."""
+    special = (kinds.END_OF_TEXT, kinds.FRAME[1])
+    _require(size, len(special) + 1, f"{len(special)} special tokens and one word")
+    kind = kinds.words({name: i for i, name in enumerate(special)})
+    counts: Counter[str] = Counter()
+    for text in _texts(texts):
+        found = kind.pre_tokenizer.pre_tokenize_str(kind.normalizer.normalize_str(text))
+        counts.update(word for word, _ in found)
+    if not counts:
+        raise ImpossibleSetting("the texts hold no words; expected at least one")
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: size - len(special)]
+    return Tokenizer(kinds.words({word: i for i, word in enumerate((*special, *ranked))}))
 
 
 def _texts(texts: Iterable[str]) -> Iterable[str]:

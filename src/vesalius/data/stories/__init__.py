@@ -14,12 +14,12 @@ from vesalius.data.stories import prose
 from vesalius.data.stories.grammar import (
     Document,
     Grammar,
-    ImpossibleContext,
     Sentence,
     Token,
     stream,
 )
-from vesalius.data.stories.notation import END, UnusableGrammar
+from vesalius.data.stories.notation import END
+from vesalius.errors import ImpossibleContext, UnusableGrammar
 
 __all__ = [
     "END",

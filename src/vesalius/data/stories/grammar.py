@@ -20,21 +20,16 @@ from vesalius.data.stories.graph import graph
 from vesalius.data.stories.notation import (
     END,
     Slot,
-    UnusableGrammar,
     Word,
     free_weights,
     read_rules,
     read_table,
     read_words,
 )
-from vesalius.errors import VesaliusError
+from vesalius.errors import ImpossibleContext, UnusableGrammar
 
 STOP = "."
 """The word that ends a sentence."""
-
-
-class ImpossibleContext(VesaliusError):
-    """Words that the grammar cannot produce in this order."""
 
 
 class Token(NamedTuple):

@@ -9,14 +9,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from vesalius.errors import VesaliusError, nearest
+from vesalius.errors import UnusableGrammar, nearest
 
 END = "<end>"
 """The word that ends a document. No rule prints it: it follows the last word of the first rule."""
-
-
-class UnusableGrammar(VesaliusError):
-    """Rules or tables that contradict themselves, or leave open which rule a word came from."""
 
 
 class Word(NamedTuple):

@@ -1,0 +1,39 @@
+"""Plain files: their bytes, and JSON. Nothing here needs NumPy, so that tokenizers start fast.
+
+What stands in a file's place and is none is refused here, by name, for all who read checkpoints.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from vesalius.errors import BrokenFile
+
+
+def require_file(file: Path) -> None:
+    """Refuse what is not there, and what is no file: a folder, or a pipe that may never end."""
+    # The functions of os.path, since those of Path raise for names that no file can have.
+    if not os.path.exists(file):
+        raise BrokenFile(f"there is no {file}; expected a file")
+    if not os.path.isfile(file):
+        kind = "a folder" if os.path.isdir(file) else "a pipe or a device"
+        raise BrokenFile(f"{file} is {kind}; expected a file")
+
+
+def contents(file: Path) -> bytes:
+    """All bytes of a file."""
+    require_file(file)
+    return file.read_bytes()
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    data = contents(file)
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON, too deep, too long
+        raise BrokenFile(f"{file} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BrokenFile(f"{file} should be a JSON object, got {type(value).__name__}")
+    return value

@@ -1,0 +1,97 @@
+"""The command line: one verb for each thing that people do, in one module for each subject.
+
+Verbs read their arguments, call the library and show what it gives, as a table or with ``--json``.
+Exit codes: 0, 2 for bad input, 3 for trouble in the environment; an error is one line.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from vesalius import __version__
+from vesalius.cli import anatomy, checkpoints, data, text, training
+from vesalius.cli.options import Settings, json_option
+from vesalius.errors import VesaliusError
+
+__all__ = ["Settings", "cli", "json_option", "main"]
+
+SUBJECTS: dict[str, list[click.Command]] = {
+    "Anatomy": [
+        anatomy.models,
+        anatomy.equations,
+        anatomy.count,
+        anatomy.dissect,
+        anatomy.verify,
+    ],
+    "Checkpoints": [checkpoints.convert],
+    "Text and data": [text.tokenize, text.tokenizer, data.data],
+    "Training": [training.train],
+}
+"""All verbs in the order in which the help names them. Their modules import the library only when
+a verb runs, so that the command line starts at once."""
+
+
+class Verbs(click.Group):
+    """The verbs under their subjects."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, self.commands))
+        room = formatter.width - 6 - widest
+        for subject, verbs in SUBJECTS.items():
+            rows = [(f"{verb.name:{widest}}", verb.get_short_help_str(room)) for verb in verbs]
+            with formatter.section(subject):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=Verbs,
+    commands=[verb for verbs in SUBJECTS.values() for verb in verbs],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="vesalius %(version)s")
+def cli() -> None:
+    """The executable anatomy of neural language models.
+
+    Example: vesalius count gpt2
+    """
+
+
+def main() -> None:
+    """Run the command line; whatever goes wrong ends in one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals that know no Greek
+    sys.exit(_guarded(lambda: cli.main(standalone_mode=False)))
+
+
+def _guarded(run: Callable[[], Any]) -> int:
+    try:
+        run()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        return _fail(error.format_message(), 2)
+    except VesaliusError as error:
+        return _fail(str(error), 2)
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _fail("there is not enough memory for this", 3)
+    except (OSError, ImportError) as error:
+        return _fail(str(error), 3)
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"vesalius: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,49 @@
+"""Verbs that move models between files and layouts."""
+
+from pathlib import Path
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import json_option
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "layout",
+    type=click.Choice(["huggingface", "vesalius"]),
+    default="huggingface",
+    show_default=True,
+    help="Layout to write.",
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
+    help="Precision to write; as read unless said.",
+)
+@json_option
+def convert(source: Path, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
+    """Write the model of folder SOURCE to folder TARGET, in Hugging Face's layout or in ours.
+
+    This is the one place that reads .bin and .pt files, as weights alone.
+
+    Example: vesalius convert ./old-gpt2 ./new-gpt2
+    """
+    from vesalius.checkpoints import files, pickled
+    from vesalius.errors import NotACheckpoint
+    from vesalius.model import load_folder
+
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
+    held = any((source / name).exists() for name in (files.WEIGHTS, files.INDEX))
+    tensors = None if held else pickled.read(pickled.find(source))
+    model = load_folder(source, tensors=tensors)
+    model.dtype = dtype or model.dtype
+    model.save(target, layout)
+    done = {"source": str(source), "target": str(target), "layout": layout, "dtype": model.dtype}
+    if as_json:
+        return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
+    return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")

@@ -1,0 +1,106 @@
+"""Verbs on corpora: which there are, what is here of them, and how to get the rest."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import json_option
+
+
+@click.group()
+def data() -> None:
+    """Corpora by name; a corpus of your own needs none of this.
+
+    They are looked for in the folder VESALIUS_DATA, then in the cache: the folder VESALIUS_CACHE,
+    or the system's own.
+
+    Example: vesalius data list
+    """
+
+
+@data.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """Which corpora there are, their licences, and where they are.
+
+    Example: vesalius data list
+    """
+    from vesalius.data.registry import corpora
+
+    rows = [known.to_json() for known in corpora()]
+    return terminal.show_json(rows) if as_json else terminal.show_corpora(rows)
+
+
+@data.command()
+@click.argument("name")
+@json_option
+def info(name: str, as_json: bool) -> None:
+    """All about corpus NAME: licence, source, and whether each file is here and whole.
+
+    Example: vesalius data info tinyshakespeare
+    """
+    from vesalius.data.registry import corpus, verify
+
+    described: dict[str, Any] = corpus(name).to_json()
+    described["files"] = [check.to_json() for check in verify(name)]
+    if name == "stories":
+        described |= _measures()
+    return terminal.show_json(described) if as_json else terminal.show_corpus(described)
+
+
+def _measures() -> dict[str, Any]:
+    from vesalius.data import stories
+
+    return {
+        "entropy": stories.entropy(),
+        "perplexity": stories.perplexity_floor(),
+        "vocabulary": len(stories.vocabulary()),
+        "parts_of_speech": stories.tags(),
+    }
+
+
+@data.command()
+@click.argument("name")
+@click.option("--words", type=click.IntRange(1), help="Of stories, at least; 100,000 unless said.")
+@click.option("--seed", type=click.IntRange(0), help="Of the stories; 0 unless said.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the stories."
+)
+@json_option
+def get(name: str, words: int | None, seed: int | None, out: Path | None, as_json: bool) -> None:
+    """Fetch corpus NAME into the cache, where it is not here already; or write stories.
+
+    Every file is checked by its SHA-256. Stories are not fetched: a grammar makes them, from a
+    seed and as many as are wanted.
+
+    Example: vesalius data get stories --words 1000000 --seed 1 --out stories.txt
+    """
+    from vesalius.data import registry
+
+    if name == "stories":
+        return _write_stories(100_000 if words is None else words, seed or 0, out, as_json)
+    registry.corpus(name)
+    if (words, seed, out) != (None, None, None):
+        raise click.UsageError(f"--words, --seed and --out are for stories, not for {name}")
+    with terminal.fetching() as progress:
+        paths = registry.get(name, progress)
+    if as_json:
+        return terminal.show_json({"name": name, "files": [str(path) for path in paths]})
+    many = f"{len(paths)} files" if len(paths) > 1 else "1 file"
+    return click.echo(f"{name}: {many} in {terminal.folder_of(map(str, paths))}")
+
+
+def _write_stories(words: int, seed: int, out: Path | None, as_json: bool) -> None:
+    from vesalius.data import stories
+
+    if out is None:
+        raise click.UsageError("stories are made, not fetched; say where to write them: --out FILE")
+    text = stories.text(seed, words)
+    out.write_text(text, encoding="utf-8", newline="\n")
+    written = len(text.split())
+    if as_json:
+        made = {"words": written, "seed": seed}
+        return terminal.show_json({"name": "stories", "files": [str(out)], **made})
+    return click.echo(f"{out}: {written:,} words of stories, seed {seed}")

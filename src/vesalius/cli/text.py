@@ -1,0 +1,91 @@
+"""Verbs between text and tokens."""
+
+from pathlib import Path
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import json_option
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.argument("text", required=False)
+@click.option("--rule", help="A rule of Table 7 in place of a MODEL, as in 'suffixes'.")
+@json_option
+def tokenize(model: str | None, text: str | None, rule: str | None, as_json: bool) -> None:
+    """The tokens of TEXT by the tokenizer in folder MODEL, or by a rule.
+
+    Example: vesalius tokenize --rule suffixes "I'm looking for a job in New York."
+    """
+    from vesalius.errors import NotACheckpoint, UnknownSetting, nearest
+    from vesalius.tokenizers import RULES, read_tokenizer
+
+    if rule is not None:
+        if rule not in RULES:
+            raise UnknownSetting(f"unknown rule {rule!r}; {nearest(rule, RULES)}")
+        if model is None or text is not None:
+            raise click.UsageError("--rule takes one TEXT and no MODEL")
+        tokens = RULES[rule](model)
+        return terminal.show_json(tokens) if as_json else click.echo(" · ".join(tokens))
+    if model is None or text is None:
+        raise click.UsageError("expected MODEL and TEXT, or --rule and TEXT")
+    tokenizer = read_tokenizer(Path(model))
+    if tokenizer is None:
+        raise NotACheckpoint(f"{model} holds no tokenizer; expected tokenizer.json or vocab files")
+    found = tokenizer.encode_with_offsets(text)
+    rows = [
+        {"id": i, "token": tokenizer.piece(i), "start": start, "end": end}
+        | {"bytes": tokenizer.bytes_of(i).hex(" ")}
+        for i, (start, end) in zip(found.ids, found.offsets, strict=True)
+    ]
+    if as_json:
+        return terminal.show_json(rows)
+    heads = ("id", "token", "bytes", "from", "to")
+    cells = [(r["id"], repr(r["token"]), r["bytes"], r["start"], r["end"]) for r in rows]
+    return terminal.show(terminal.table(heads, cells, right=(0, 3, 4)))
+
+
+@click.group()
+def tokenizer() -> None:
+    """Tokenizers of one's own.
+
+    Example: vesalius tokenizer train book.txt --size 4096 --out ./pieces
+    """
+
+
+@tokenizer.command("train")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["byte-pairs", "word-pieces", "characters"]),
+    default="byte-pairs",
+    show_default=True,
+    help="What the tokens are.",
+)
+@click.option(
+    "--size", type=click.IntRange(1), default=8192, show_default=True, help="Tokens at most."
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@json_option
+def train_tokenizer(
+    files: tuple[Path, ...], kind: str, size: int, out: Path, as_json: bool
+) -> None:
+    """Learn the vocabulary of a tokenizer from text FILES.
+
+    Example: vesalius tokenizer train book.txt --kind word-pieces --size 4096 --out ./pieces
+    """
+    from vesalius import tokenizers
+
+    texts = tokenizers.read_texts(files)
+    learnt = {
+        "byte-pairs": lambda: tokenizers.train_byte_pairs(texts, size),
+        "word-pieces": lambda: tokenizers.train_word_pieces(texts, size),
+        "characters": lambda: tokenizers.train_characters(texts),
+    }[kind]()
+    learnt.save(out)
+    if as_json:
+        return terminal.show_json({"kind": kind, "size": learnt.size, "folder": str(out)})
+    return click.echo(f"{out}: {kind}, {learnt.size:,} tokens")

@@ -1,0 +1,57 @@
+"""Verbs that train."""
+
+from pathlib import Path
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import Settings, json_option
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME unless said."
+)
+@click.option("--resume", is_flag=True, help="Go on where the run stopped.")
+@click.option(
+    "--set", "changes", type=Settings(), multiple=True, help="Change a setting of the recipe."
+)
+@json_option
+def train(
+    recipe: Path,
+    out: Path | None,
+    resume: bool,
+    changes: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> None:
+    """Train a model by RECIPE, a TOML file.
+
+    The run's folder gets checkpoints, metrics, curves and, at the end, the model. Ctrl-C and
+    SIGTERM save and leave. Under torchrun, processes share the work.
+
+    Example: vesalius train recipes/stories-gpt.toml --set training.steps=200
+    """
+    from vesalius.cli.display import display
+    from vesalius.training import read_recipe
+    from vesalius.training import train as run
+
+    read = read_recipe(recipe, dict(changes))
+    folder = out or Path("runs") / recipe.stem
+    with display(quiet=as_json) as (watcher, tell):
+        outcome = run(read, folder, resume=resume, watchers=[watcher], tell=tell)
+    if as_json:
+        terminal.show_json(
+            {
+                "folder": str(outcome.folder),
+                "step": outcome.step,
+                "reason": outcome.reason,
+                "valid": outcome.valid,
+            }
+        )
+    if outcome.reason not in ("finished", "patience"):
+        if not as_json:
+            click.echo(f"{outcome.reason}: saved at step {outcome.step}; go on with --resume")
+        raise click.exceptions.Exit(143 if outcome.reason == "SIGTERM" else 130)
+    if not as_json:
+        click.echo(f"{outcome.folder / 'model'}: {outcome.reason} at step {outcome.step}")

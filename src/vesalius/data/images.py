@@ -1,0 +1,359 @@
+"""Images to learn from: IDX files such as MNIST's, folders of PNG files, and NumPy's arrays.
+
+Pixels stay bytes until a batch is made. Whether they fit a model is left to training.
+"""
+
+import gzip
+import math
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+from numpy import ndarray as Array
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.random import Generator
+
+from vesalius.data.batches import Batch, generator
+from vesalius.data.masking import IGNORED, even_masks, masked_count
+from vesalius.data.series import Scaling, TwoParts, require_labels
+from vesalius.errors import (
+    BrokenFile,
+    EmptyCorpus,
+    ImpossibleSetting,
+    UnusableData,
+    WrongLength,
+)
+
+IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
+PORTION = 1000  # images at once where they become wider numbers
+MOVING = 3  # end of the random key of shifts and flips
+SHIFT = 2  # pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images of one size, with their classes if they have any."""
+
+    pixels: UInt8[Array, "N C H W"]
+    labels: Int[Array, " N"] | None = None
+    names: tuple[str, ...] = ()
+    """What the labels are called."""
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+def read_images(path: str | Path) -> Images:
+    """The images of an IDX file, of a folder with one or with PNG files, or of an array's file.
+
+    The labels of an IDX file lie beside it, those of PNG files are the names of sub-folders, and an
+    ``.npz`` has ``images`` and perhaps ``labels``.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise BrokenFile(f"there is no file or folder {str(path)!r} to read images from")
+    if path.suffix in (".npy", ".npz"):
+        images = _read_array(path)
+    else:
+        images = _read_folder(path) if path.is_dir() else _read_idx(path)
+    if not images.pixels.size:
+        raise EmptyCorpus(f"{path} holds no images; its shape is {images.pixels.shape}")
+    if images.labels is not None and len(images.labels) != len(images):
+        raise UnusableData(f"{path} has {len(images)} images and {len(images.labels)} labels")
+    return images
+
+
+def _read_idx(file: Path) -> Images:
+    pixels = _idx(file, IDX_IMAGES)
+    bare = file.name.removesuffix(".gz")
+    name = bare.replace("images", "labels").replace("idx3", "idx1")
+    beside = [file.with_name(name + end) for end in ("", ".gz") if name != bare]
+    labels = next((_idx(other, IDX_LABELS) for other in beside if other.exists()), None)
+    return Images(pixels[:, None], None if labels is None else labels.astype(np.int64))
+
+
+def _idx(file: Path, kind: bytes) -> Array:
+    """The bytes of an IDX file in their shape; the numbers before them are big-endian."""
+    data = file.read_bytes()
+    try:
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise BrokenFile(f"{file} is damaged or cut short: {error}") from error
+    if data[:4] != kind:
+        raise BrokenFile(
+            f"{file} is not an IDX file of {'images' if kind == IDX_IMAGES else 'labels'}: "
+            f"expected it to start with {kind.hex(' ')}, got {data[:4].hex(' ')}"
+        )
+    axes = kind[3]
+    header, body = data[4 : 4 + 4 * axes], data[4 + 4 * axes :]
+    shape = [int.from_bytes(header[4 * axis : 4 * axis + 4]) for axis in range(axes)]
+    if len(header) < 4 * axes or len(body) != math.prod(shape):
+        size = " x ".join(map(str, shape))
+        raise BrokenFile(f"{file} should hold {size} bytes, got {len(body)}; fetch it again")
+    return np.frombuffer(body, np.uint8).reshape(shape)
+
+
+def _read_array(file: Path) -> Images:
+    try:
+        with file.open("rb") as opened:
+            loaded = np.load(opened, allow_pickle=False)
+            arrays = {"images": loaded} if isinstance(loaded, Array) else dict(loaded)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {error}") from error
+    if "images" not in arrays:
+        raise UnusableData(f"{file} has no array images; it has {', '.join(arrays) or 'none'}")
+    pixels, labels = arrays["images"], arrays.get("labels")
+    if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
+        raise UnusableData(
+            f"{file}: expected images as bytes (uint8) in 3 axes, or 4 with colours, "
+            f"got {pixels.dtype} in {pixels.ndim}"
+        )
+    if labels is not None and (labels.ndim != 1 or labels.dtype.kind not in "iu"):
+        raise UnusableData(
+            f"{file}: expected labels as whole numbers in one axis, "
+            f"got {labels.dtype} in {labels.ndim}"
+        )
+    if labels is not None and labels.size and labels.min() < 0:
+        raise UnusableData(f"{file}: expected labels from 0, got {labels.min()}")
+    if pixels.ndim == 4 and pixels.shape[1] > 4 >= pixels.shape[3]:
+        pixels = np.moveaxis(pixels, 3, 1)  # colours came last
+    pixels = pixels[:, None] if pixels.ndim == 3 else pixels
+    return Images(pixels, None if labels is None else labels.astype(np.int64))
+
+
+def _read_folder(folder: Path) -> Images:
+    idx = {file.name.removesuffix(".gz"): file for file in folder.glob("*images*idx3*")}
+    if len(idx) > 1:
+        raise UnusableData(f"{folder} holds {' and '.join(sorted(idx))}; name one of these files")
+    return _read_idx(*idx.values()) if idx else _read_pngs(folder)
+
+
+def _read_pngs(folder: Path) -> Images:
+    """PNG files, in the natural order of their names: 2 before 10."""
+    loose = _pngs(folder)
+    classes = {sub.name: _pngs(sub) for sub in sorted(folder.iterdir(), key=_natural)}
+    classes = {name: files for name, files in classes.items() if files}
+    files = [file for group in classes.values() for file in group] or loose
+    if not files:
+        raise EmptyCorpus(
+            f"{folder} holds no images; expected PNG files, in it or in a sub-folder for each "
+            f"class, or an IDX file such as train-images-idx3-ubyte.gz"
+        )
+    if classes and loose:
+        raise UnusableData(
+            f"{folder} holds both {loose[0].name} and sub-folders with images, such as "
+            f"{next(iter(classes))}; expected the one or the other"
+        )
+    pixels = [_png(file) for file in files]
+    for file, image in zip(files, pixels, strict=True):
+        if image.shape != pixels[0].shape:
+            raise UnusableData(
+                f"expected images of one size: {files[0]} has {_size(pixels[0])}, "
+                f"{file} has {_size(image)}"
+            )
+    counts = [len(group) for group in classes.values()]
+    labels = np.repeat(np.arange(len(classes)), counts) if classes else None
+    return Images(np.stack(pixels), labels, tuple(classes))
+
+
+def _pngs(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    files = (f for f in folder.iterdir() if f.suffix.lower() == ".png" and f.name[0] != ".")
+    return sorted(files, key=_natural)
+
+
+def _natural(path: Path) -> tuple[list[int | str], str]:
+    parts = re.split(r"(\d+)", path.name)
+    return [int(part) if part.isdecimal() else part.lower() for part in parts], path.name
+
+
+def _png(file: Path) -> UInt8[Array, "C H W"]:
+    from PIL import Image
+
+    try:
+        with Image.open(file, formats=["PNG"]) as image:
+            kind = image.mode + ", partly transparent" * image.has_transparency_data
+            target = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB"}.get(kind)
+            pixels = np.asarray(image.convert(target)) if target else None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise BrokenFile(f"{file} cannot be read as PNG: {error}") from error
+    if pixels is None:
+        raise UnusableData(
+            f"{file} is a PNG of Pillow's kind {kind}; "
+            f"expected 8 bits of grey, or of red, green and blue"
+        )
+    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
+
+
+def _size(image: UInt8[Array, "C H W"]) -> str:
+    channels, height, width = image.shape
+    return f"{height} x {width} pixels in {channels} {'colour' if channels == 1 else 'colours'}"
+
+
+def shrunk(images: Images, side: int) -> Images:
+    """Square images at side x side: every pixel is the mean of the area that it now covers."""
+    height, width = images.pixels.shape[2:]
+    if height != width:
+        raise WrongLength(f"expected square images, got {height} x {width}")
+    if not 1 <= side <= width:
+        raise ImpossibleSetting(f"images of {width} x {width} cannot shrink to a side of {side}")
+    # In units of 1 / side, old pixels are side wide and new ones width, so that all is exact.
+    new, old = np.arange(side)[:, None] * width, np.arange(width) * side
+    covered = np.minimum(new + width, old + side) - np.maximum(new, old)
+    weights = np.maximum(covered, 0).astype(np.float64)
+    pixels = np.empty((*images.pixels.shape[:2], side, side), np.uint8)
+    for start in range(0, len(pixels), PORTION):
+        sums = weights @ images.pixels[start : start + PORTION] @ weights.T
+        pixels[start : start + PORTION] = np.floor(sums / width**2 + 0.5)
+    return replace(images, pixels=pixels)
+
+
+def colours(images: Images, levels: int) -> UInt8[Array, "N n"]:
+    """The grey of every pixel as one of so many equal levels, from 0; row by row."""
+    if images.pixels.shape[1] != 1:
+        raise UnusableData(f"expected grey images, got {images.pixels.shape[1]} colours")
+    if not 2 <= levels <= 256:
+        raise ImpossibleSetting(f"expected 2 to 256 levels, got {levels}")
+    level = (np.arange(256) * levels // 256).astype(np.uint8)
+    return np.take(level, images.pixels).reshape(len(images), -1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImageParts(TwoParts[Images]):
+    """Images to train on and to validate on, of one size."""
+
+    def __post_init__(self) -> None:
+        first, second = self.training.pixels[0], self.validation.pixels[0]
+        if first.shape != second.shape:
+            raise UnusableData(
+                f"images to train on have {_size(first)}, those to validate on {_size(second)}"
+            )
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """Mean and deviation of every colour over the training part."""
+        counts = np.zeros((self.training.pixels.shape[1], 256))
+        for start in range(0, len(self.training), PORTION):
+            for channel, count in enumerate(counts):
+                values = self.training.pixels[start : start + PORTION, channel]
+                count += np.bincount(values.ravel(), minlength=256)
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        mean = shares @ np.arange(256)
+        std = np.sqrt((shares * (np.arange(256) - mean[:, None]) ** 2).sum(axis=1))
+        std = np.where((counts > 0).sum(axis=1) > 1, std, 1)
+        return Scaling(mean[:, None, None], std[:, None, None])
+
+    def scaled(self, part: Images, rows: Int[Array, " batch"]) -> Float[Array, "batch C H W"]:
+        return self.scaling.apply(part.pixels[rows])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledImages(ImageParts):
+    """Images with their classes: ``pixels`` and ``labels``; in training shifted and flipped."""
+
+    augment: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_labels(self.training, self.validation)
+
+    def train(self, step: int) -> Batch:
+        batch = super().train(step)
+        if self.augment:
+            background = self.scaling.apply(np.zeros((1, 1, 1)))
+            batch["pixels"] = moved(generator(self.seed, step, MOVING), batch["pixels"], background)
+        return batch
+
+    def examples(self, part: Images, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        assert part.labels is not None
+        return {"pixels": self.scaled(part, rows), "labels": part.labels[rows]}
+
+
+def moved(
+    random: Generator, pixels: Float[Array, "batch C H W"], background: Float[Array, "C 1 1"]
+) -> Float[Array, "batch C H W"]:
+    """Each image shifted by up to two pixels either way, and every second one flipped."""
+    batch, channels, height, width = pixels.shape
+    padded = np.empty((batch, channels, height + 2 * SHIFT, width + 2 * SHIFT), pixels.dtype)
+    padded[:] = background
+    padded[:, :, SHIFT:-SHIFT, SHIFT:-SHIFT] = pixels
+    down, right = random.integers(2 * SHIFT + 1, size=(2, batch))
+    views = sliding_window_view(padded, (height, width), axis=(2, 3))
+    shifted: Array = views[np.arange(batch), :, down, right]
+    flipped = random.random(batch) < 0.5
+    shifted[flipped] = shifted[flipped, :, :, ::-1]
+    return shifted
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedPatches(ImageParts):
+    """Images of which patches are to be restored: ``pixels``, and which patches are ``masked``."""
+
+    patch: int
+    ratio: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        height, width = self.training.pixels.shape[2:]
+        if self.patch < 1 or height % self.patch or width % self.patch:
+            raise WrongLength(
+                f"images of {height} x {width} cannot be cut into patches of {self.patch}; "
+                f"choose a patch that divides both"
+            )
+        masked_count(self.patches, self.ratio)
+
+    @property
+    def patches(self) -> int:
+        """How many patches an image has."""
+        return int(self.training.pixels[0, 0].size) // self.patch**2
+
+    def examples(self, part: Images, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        masked = even_masks(random, len(rows), self.patches, self.ratio)
+        return {"pixels": self.scaled(part, rows), "masked": masked}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PixelSequences(ImageParts):
+    """Images as sequences: ``targets`` are colours, ``ids`` those before them.
+
+    The first has none before it, and gets the token to start from, which is ``levels``.
+    """
+
+    levels: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.colours(self.training, np.arange(1))  # refuses what cannot be levels
+
+    def colours(self, part: Images, rows: Int[Array, " batch"]) -> Int[Array, "batch n"]:
+        return colours(Images(part.pixels[rows]), self.levels).astype(np.int64)
+
+    def examples(self, part: Images, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        colour = self.colours(part, rows)
+        return {"ids": np.insert(colour[:, :-1], 0, self.levels, axis=1), "targets": colour}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedPixels(PixelSequences):
+    """Images whose masked pixels are to be restored.
+
+    ``ids`` are colours, and ``levels`` where a pixel is masked; ``targets`` are its true colours.
+    """
+
+    ratio: float = 0.15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        masked_count(self.training.pixels[0].size, self.ratio)
+
+    def examples(self, part: Images, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        colour = self.colours(part, rows)
+        masked = even_masks(random, len(rows), colour.shape[1], self.ratio)
+        ids, targets = np.where(masked, self.levels, colour), np.where(masked, colour, IGNORED)
+        return {"ids": ids, "targets": targets}

@@ -1,0 +1,423 @@
+"""The training loop: one for every family and objective.
+
+A run is its recipe, and everything random in it follows from the recipe's seed and the step, so a
+run that was stopped goes on as if it had not been. What happens is told to watchers.
+"""
+
+import json
+import math
+import platform
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vesalius import __version__
+from vesalius.checkpoints import files
+from vesalius.checkpoints.plain import read_json
+from vesalius.data.batches import Batch, Batches
+from vesalius.errors import (
+    AnotherRecipe,
+    CheckpointMismatch,
+    ImpossibleSetting,
+    LossNotFinite,
+    WrongKind,
+)
+from vesalius.families import configuration, family_of
+from vesalius.model import Model, load
+from vesalius.training.objectives import State, objective_named, tensors
+from vesalius.training.optimisers import learning_rate, optimiser
+from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
+from vesalius.training.recipe import Recipe, read_recipe
+from vesalius.training.saving import POSITION, Checkpoints, locked
+from vesalius.training.sources import Tell, open_source
+from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
+
+INCONSEQUENTIAL = ("save_every", "keep", "log_every", "sample_every", "tensorboard", "parallel")
+"""Settings that a run may go on with others of: its numbers do not depend on them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    folder: Path
+    step: int
+    reason: str
+    """finished, patience, or the signal that stopped it."""
+    valid: dict[str, float]
+    """The last validation."""
+
+    @property
+    def model(self) -> Model:
+        return load(self.folder / "model")
+
+
+def train(
+    recipe: Recipe | str | Path,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    changes: Mapping[str, str] | None = None,
+    watchers: Iterable[Watcher] = (),
+    tell: Tell | None = None,
+) -> Outcome:
+    """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
+    recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe, changes)
+    folder = Path(folder)
+    board = [TensorBoard()] if recipe.training.tensorboard else []
+    with Processes(recipe.training.parallel) as processes, ExitStack() as stack:
+        if processes.first:
+            stack.enter_context(locked(folder))
+        run = Run(recipe, folder, processes, resume, tell)
+        return run.go([MetricsFile(), *board, Curves(), *watchers] if processes.first else [])
+
+
+class Run:
+    """One training run."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        processes: Processes,
+        resume: bool,
+        tell: Tell | None = None,
+    ) -> None:
+        self.recipe, self.folder, self.processes = recipe, folder, processes
+        self.how, self.objective = recipe.training, objective_named(recipe.objective)
+        self.checkpoints = Checkpoints(folder, self.how.keep)
+        found = self._found(resume)
+        started = load(recipe.init) if recipe.init is not None else None
+        with processes.one_after_another():  # the first makes what the others find in the cache
+            self.source = open_source(recipe, started.tokenizer if started else None, tell)
+        self.config = self._configured(started)
+        self.family = family_of(self.config).name
+        self.batches: Batches = self.source.batches(self.config)
+        network = self._network(started)
+        self.network = processes.share(network)
+        self.optimiser = optimiser(self.network, self.how)
+        self.stepping: Any = torch.compile(self.network) if self.how.compile else self.network
+        self.step, self.seconds = 0, 0.0
+        self.state: State = None
+        self.best: tuple[int, float] = (0, math.inf)
+        self.valid: dict[str, float] = {}
+        self._stop = ""
+        if found is not None:
+            self._restore(found)
+
+    def go(self, watchers: list[Watcher]) -> Outcome:
+        """Step until the end, or until told to stop; then save."""
+        for watcher in watchers:
+            watcher.begins(self)
+        reason = "finished"
+        with self._listening():
+            while self.step < self.how.steps and reason == "finished":
+                self._step(watchers)
+                if self.step % self.how.evaluate_every == 0 or self.step == self.how.steps:
+                    self._validate(watchers)
+                    if self._exhausted():
+                        reason = "patience"
+                if self.processes.any(bool(self._stop)):
+                    reason = self._stop or "stopped"
+                last = self.step == self.how.steps or reason != "finished"
+                if last or self.step % self.how.save_every == 0:
+                    self._save(watchers)
+        if reason in ("finished", "patience"):
+            self._finish()
+        for watcher in watchers:
+            watcher.ends(self, reason)
+        return Outcome(self.folder, self.step, reason, self.valid)
+
+    # One step ----------------------------------------------------------------
+
+    def _step(self, watchers: list[Watcher]) -> None:
+        began = time.perf_counter()
+        batch = self.batches.train(self.step)
+        self._seed()
+        rate = learning_rate(self.how, self.step)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        means = self._gradients(batch)
+        loss = sum(means[name] for name in self.objective.losses)
+        norm = self._clipped()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
+            raise LossNotFinite(
+                f"the {what} at step {self.step + 1}; the last good checkpoint is as it was. "
+                f"A lower training.learning_rate or training.clip may help"
+            )
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.step += 1
+        taken = time.perf_counter() - began
+        self.seconds += taken
+        if self.step % self.how.log_every == 0 or self.step in (1, self.how.steps):
+            metrics = {"loss": loss, **means, "rate": rate, "norm": norm}
+            metrics |= {"examples_per_second": len(next(iter(batch.values()))) / taken}
+            if "ids" in batch:
+                metrics["tokens_per_second"] = batch["ids"].size / taken
+            for watcher in watchers:
+                watcher.stepped(self, {**metrics, "seconds": self.seconds})
+
+    def _seed(self) -> None:
+        """Dropout follows from the seed, the step and the process, and from nothing before."""
+        key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
+        torch.manual_seed(int(key.generate_state(1, np.uint64)[0] >> 1))
+
+    def _gradients(self, batch: Batch) -> dict[str, float]:
+        """Gradients of the mean loss over the whole batch; and the means of all sums."""
+        self.stepping.train()
+        terms = self.objective.terms(batch)
+        means = dict.fromkeys(self.objective.losses, 0.0)
+        states: list[State] = []
+        parts = list(self._parts(batch))
+        for number, rows in enumerate(parts):
+            with self.processes.together(self.network, number == len(parts) - 1):
+                with self._precision():
+                    sums, state = self.objective.sums(
+                        self.stepping, tensors(batch, rows, self.device), self._state(rows)
+                    )
+                loss = sum(sums[name] / max(1, terms[name]) for name in self.objective.losses)
+                (loss * self.processes.count).backward()  # type: ignore[union-attr]
+            states.append(state)
+            for name in means:
+                means[name] += sums[name].item() / max(1, terms[name])
+        self.state = _joined(states)
+        return self.processes.added(means)
+
+    def _parts(self, batch: Batch) -> Iterator[slice]:
+        """This process's rows of a batch, in as many parts as are to be accumulated."""
+        rows = len(next(iter(batch.values())))
+        mine = self.processes.rows(rows)
+        count = min(self.how.accumulate, mine.stop - mine.start)
+        edges = np.linspace(mine.start, mine.stop, count + 1).astype(int)
+        yield from (slice(int(start), int(stop)) for start, stop in pairwise(edges))
+
+    def _state(self, rows: slice) -> State:
+        """The carried state of some of this process's rows."""
+        if self.state is None:
+            return None
+        first = self.processes.rows(self.how.batch).start
+        return tuple(part[:, rows.start - first : rows.stop - first] for part in self.state)
+
+    def _clipped(self) -> float:
+        limit = self.how.clip or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), limit)
+        full = getattr(norm, "full_tensor", None)  # of a network that is spread over processes
+        return float(full() if full else norm)
+
+    @property
+    def device(self) -> torch.device:
+        return self.processes.device
+
+    def _precision(self) -> Any:
+        if self.how.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    # Validation --------------------------------------------------------------
+
+    def _validate(self, watchers: list[Watcher]) -> None:
+        self.valid = self.validate()
+        if self.valid["loss"] < self.best[1]:
+            self.best = (self.step, self.valid["loss"])
+        for watcher in watchers:
+            watcher.validated(self, self.valid)
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """The means over the validation part."""
+        self.network.eval()
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        state: State = None
+        for batch in self.batches.valid():
+            with self._precision():
+                whole = tensors(batch, slice(None), self.device)
+                sums, state = self.objective.sums(self.network, whole, state)
+            for name, number in self.objective.terms(batch).items():
+                if name in sums:
+                    totals[name] = totals.get(name, 0.0) + sums[name].item()
+                    counts[name] = counts.get(name, 0) + number
+        means = {name: total / max(1, counts[name]) for name, total in totals.items()}
+        return {"loss": sum(means[name] for name in self.objective.losses), **means}
+
+    def _exhausted(self) -> bool:
+        waited = (self.step - self.best[0]) // self.how.evaluate_every
+        return bool(self.how.patience) and waited >= self.how.patience
+
+    # Stopping and going on ---------------------------------------------------
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """SIGTERM and Ctrl-C end the run after its step; a second one ends it at once."""
+
+        def heard(number: int, frame: Any) -> None:
+            if self._stop:
+                raise KeyboardInterrupt
+            self._stop = signal.Signals(number).name
+
+        try:
+            before = {kind: signal.signal(kind, heard) for kind in (signal.SIGTERM, signal.SIGINT)}
+        except ValueError:  # not in the main thread
+            before = {}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+
+    def _save(self, watchers: list[Watcher]) -> None:
+        weights, moments = gathered(self.network, self.optimiser)
+        state = carried(self.state, self.processes)
+        if self.processes.first:
+            also = self.best[0] if self.how.patience else None
+
+            def write(stage: Path) -> None:
+                self._model(weights).save(stage)
+                for name, kept in (("optimiser", moments), ("state", dict(enumerate(state)))):
+                    arrays = {str(key): tensor.numpy() for key, tensor in kept.items()}
+                    files.write(stage / f"{name}.safetensors", arrays, "float32")
+                self._write_preprocessing(stage)
+                (stage / POSITION).write_text(json.dumps(self._position(), indent=2) + "\n")
+
+            saved = self.checkpoints.save(self.step, write, also)
+            for watcher in watchers:
+                watcher.saved(self, saved)
+        self.processes.wait()
+
+    def _write_preprocessing(self, folder: Path) -> None:
+        if self.source.preprocessing:
+            text = json.dumps(self.source.preprocessing, indent=2)
+            (folder / "preprocessing.json").write_text(f"{text}\n")
+
+    def _model(self, weights: Mapping[str, Tensor]) -> Model:
+        state = {name: tensor.numpy() for name, tensor in weights.items()}
+        return Model(self.config, state, self.source.tokenizer)
+
+    def _position(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "best": list(self.best) if math.isfinite(self.best[1]) else None,
+            "valid": self.valid,
+            "seconds": self.seconds,
+            "seed": self.recipe.seed,
+            "data": self.source.digest,
+            "recipe": self.recipe.to_json(),
+            "versions": {
+                "vesalius": __version__,
+                "torch": torch.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+    def _finish(self) -> None:
+        """The model of the run: the last one, or the best where patience was asked for."""
+        if not self.processes.first:
+            return
+        step = self.best[0] if self.how.patience else self.step
+        folder = self.checkpoints.folder / f"step-{step:08d}"
+        load(folder).save(self.folder / "model")
+        self._write_preprocessing(self.folder / "model")
+
+    def _found(self, resume: bool) -> Path | None:
+        """The checkpoint to go on from."""
+        if self.processes.first:
+            self.checkpoints.tidy()
+        newest = self.checkpoints.newest()
+        if newest is not None and not resume:
+            raise ImpossibleSetting(
+                f"{self.folder} holds a run at step {self.checkpoints.steps()[-1]}; "
+                f"go on with --resume, or choose another folder"
+            )
+        return newest
+
+    def _restore(self, folder: Path) -> None:
+        position = read_json(folder / POSITION)
+        if differing := differences(position["recipe"], self.recipe.to_json()):
+            raise AnotherRecipe(
+                f"{self.folder} was begun with another recipe; what differs: {differing}"
+            )
+        if position["data"] != self.source.digest:
+            raise AnotherRecipe(f"{self.folder} was begun with other data than there is now")
+        self.step, self.seconds = position["step"], position["seconds"]
+        self.valid = position["valid"]
+        self.best = tuple(position["best"]) if position["best"] else (0, math.inf)
+        moments, state = (
+            files.read(folder / f"{name}.safetensors").arrays for name in ("optimiser", "state")
+        )
+        scattered(self.network, self.optimiser, load(folder).state, moments)
+        self.state = resumed([state[key] for key in sorted(state)], self.processes)
+
+    # What is trained ---------------------------------------------------------
+
+    def _configured(self, started: Model | None) -> Any:
+        """The configuration: what the recipe says, and for the rest what the data imply."""
+        required = dict(self.objective.settings)
+        if started is not None:
+            config = started.config.change(**{**self.recipe.model, **required})
+        else:
+            assert self.recipe.family is not None
+            default = configuration(self.recipe.family)
+            implied = {k: v for k, v in self.source.implied.items() if k in default.settings()}
+            config = configuration(
+                self.recipe.family, **{**implied, **required, **self.recipe.model}
+            )
+        family = family_of(config).name
+        if family not in self.objective.families:
+            raise WrongKind(
+                f"{self.objective.name} is for {', '.join(self.objective.families)}, not {family}"
+            )
+        for name, wanted in required.items():
+            if getattr(config, name) != wanted:
+                raise ImpossibleSetting(f"{self.objective.name} needs [model] {name} = {wanted}")
+        for name, least in self.source.implied.items():
+            has = getattr(config, name)
+            if (has < least) if name in ("vocabulary", "context") else (has != least):
+                raise ImpossibleSetting(
+                    f"[model] {name} is {has}, but the data have {least}; leave it out to follow"
+                )
+        return config
+
+    def _network(self, started: Model | None) -> torch.nn.Module:
+        torch.manual_seed(self.recipe.seed)
+        network: torch.nn.Module = family_of(self.config).network(self.config)
+        if started is not None:
+            state = {name: torch.from_numpy(np.array(a)) for name, a in started.state.items()}
+            fits = {name: tensor.shape for name, tensor in network.state_dict().items()}
+            if fits != {name: tensor.shape for name, tensor in state.items()}:
+                raise CheckpointMismatch(
+                    f"the tensors of {self.recipe.init} are not those of the recipe's model"
+                )
+            network.load_state_dict(state)
+        return network.to(self.device)
+
+
+def _joined(states: list[State]) -> State:
+    """The state of all parts of a batch."""
+    if not states or states[0] is None:
+        return None
+    kinds = zip(*(state for state in states if state is not None), strict=True)
+    return tuple(torch.cat(parts, dim=1) for parts in kinds)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> str:
+    """What differs between two recipes, setting by setting, but for those without consequence."""
+    found = []
+    for key in sorted({*before, *now} - {"title", *INCONSEQUENTIAL}):
+        was, is_ = before.get(key), now.get(key)
+        if isinstance(was, Mapping) and isinstance(is_, Mapping):
+            found.append(differences(was, is_, f"{path}{key}."))
+        elif was != is_:
+            found.append(f"{path}{key} was {was!r}, is {is_!r}")
+    return "; ".join(text for text in found if text)

@@ -1,0 +1,35 @@
+"""How parameters follow their gradients (22), and how fast: optimisers and schedules."""
+
+import math
+
+import torch
+from torch import nn
+
+from vesalius.training.recipe import Training
+
+
+def optimiser(network: nn.Module, how: Training) -> torch.optim.Optimizer:
+    """The optimiser of a recipe; matrices decay, vectors (biases, gains) do not."""
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": how.weight_decay},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if how.optimiser == "sgd":
+        return torch.optim.SGD(groups, lr=how.learning_rate, momentum=how.momentum, fused=True)
+    kind = torch.optim.AdamW if how.optimiser == "adamw" else torch.optim.Adam
+    return kind(groups, lr=how.learning_rate, betas=(how.beta1, how.beta2), fused=True)
+
+
+def learning_rate(how: Training, step: int) -> float:
+    """The rate of a step, counted from 0."""
+    if step < how.warmup:
+        return how.learning_rate * (step + 1) / (how.warmup + 1)
+    if how.schedule == "constant":
+        return how.learning_rate
+    if how.schedule == "step":
+        return how.learning_rate * how.step_factor ** (step // how.step_every)
+    done = min(1.0, (step - how.warmup) / max(1, how.steps - how.warmup))
+    share = how.final_rate + (1 - how.final_rate) * (1 + math.cos(math.pi * done)) / 2
+    return how.learning_rate * share

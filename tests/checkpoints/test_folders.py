@@ -1,0 +1,247 @@
+"""Folders of checkpoints: written whole or not at all, and what stands in a file's place."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from strategies import filled, small
+
+from vesalius.checkpoints import files, pickled
+from vesalius.errors import AlreadyThere, BrokenFile, VesaliusError
+from vesalius.model import load, read_config
+from vesalius.tokenizers import read_tokenizer
+
+# --------------------------------------------------------------------------------- written as one
+
+
+def everything_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_new_folder_is_there_once_all_is_written(tmp_path):
+    target = tmp_path / "runs" / "first" / "model"
+    with files.new_folder(target) as stage:
+        (stage / "a.txt").write_text("one")
+        (stage / "inner").mkdir()
+        (stage / "inner" / "b.txt").write_text("two")
+        assert not target.exists()
+        assert (stage.parent, stage.name[:8]) == (target.parent, ".saving-")
+    assert everything_in(target) == ["a.txt", "inner", "inner/b.txt"]
+    assert os.listdir(target.parent) == ["model"]
+    (tmp_path / "ordinary").mkdir()
+    assert target.stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), SystemExit(1)])
+def test_an_exception_leaves_nothing_not_even_the_parents(tmp_path, error):
+    def failing(target):
+        with files.new_folder(target) as stage:
+            (stage / "inner").mkdir()
+            (stage / "inner" / "a.txt").write_text("half of it")
+            raise error
+
+    with pytest.raises(type(error)):
+        failing(tmp_path / "runs" / "first" / "model")
+    assert everything_in(tmp_path) == []
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(type(error)):
+        failing(tmp_path / "runs" / "model")
+    assert everything_in(tmp_path) == ["runs"]
+
+
+def occupied_by(kind, target):
+    if kind == "folder":
+        target.mkdir()
+    elif kind == "file":
+        target.write_text("mine")
+    else:
+        target.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link to nowhere"])
+def test_a_folder_that_is_there_is_not_made_anew(tmp_path, kind):
+    occupied_by(kind, tmp_path / "model")
+    with (
+        pytest.raises(AlreadyThere, match=r"model is there already; expected .* a new folder"),
+        files.new_folder(tmp_path / "model"),
+    ):
+        pytest.fail("was begun")
+    assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link to nowhere", "full folder"])
+def test_whoever_is_faster_keeps_the_name(tmp_path, kind):
+    target = tmp_path / "model"
+
+    def slow():
+        with files.new_folder(target) as stage:
+            (stage / "a.txt").write_text("mine")
+            occupied_by(kind.removeprefix("full "), target)
+            if kind == "full folder":
+                (target / "theirs").touch()
+
+    with pytest.raises(AlreadyThere, match="is there already"):
+        slow()
+    assert set(everything_in(tmp_path)) == {"model"} | (
+        {"model/theirs"} if "full" in kind else set()
+    )
+
+
+def test_a_folder_can_be_made_while_its_maker_goes_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with files.new_folder(Path("model")) as stage:
+        monkeypatch.chdir(tmp_path / "other")
+        (stage / "a.txt").touch()
+    assert everything_in(tmp_path) == ["model", "model/a.txt", "other"]
+
+
+def test_all_is_on_the_disk_before_the_name_and_the_name_after(tmp_path, monkeypatch):
+    """A machine that stops at any moment must not find the name with less than everything."""
+    done, rename = [], Path.rename
+
+    def sync(path):
+        done.append(("sync", path))
+
+    def renamed(self, target):
+        done.append(("rename", target))
+        return rename(self, target)
+
+    monkeypatch.setattr(files, "_sync", sync)
+    monkeypatch.setattr(Path, "rename", renamed)
+    target = tmp_path / "new" / "model"
+    with files.new_folder(target) as stage:
+        (stage / "inner").mkdir()
+        (stage / "inner" / "a.txt").touch()
+        (stage / "b.txt").touch()
+    at = done.index(("rename", target))
+    inside = {stage, stage / "inner", stage / "inner" / "a.txt", stage / "b.txt"}
+    assert {path for _, path in done[:at]} == inside
+    assert done[at + 1 :] == [("sync", target.parent), ("sync", tmp_path)]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from strategies import filled, small
+from vesalius.checkpoints import files
+write = files.write
+def killed(*arguments):
+    write(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+files.write = killed
+filled(small("gpt2")).save(Path(sys.argv[1]))
+"""
+
+
+def test_a_process_killed_while_saving_leaves_no_model_but_a_folder_known_by_its_name(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "model")]
+    done = subprocess.run(command, env=environment, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".saving-")
+    assert files.SAVING == ".saving-"
+    assert os.listdir(left) == ["model.safetensors"]
+
+
+def test_saving_a_model_makes_its_folder_at_once(tmp_path, monkeypatch):
+    model, names = filled(small("gpt2")), []
+    rename = Path.rename
+
+    def renamed(self, target):
+        names.append((target, sorted(os.listdir(self))))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    model.save(tmp_path / "new" / "model")
+    assert names == [(tmp_path / "new" / "model", ["config.json", "model.safetensors"])]
+    (tmp_path / "new" / "model" / "notes.txt").write_text("mine")
+    model.save(tmp_path / "new" / "model")  # which is there now: its files are replaced
+    assert len(names) == 1
+    found = everything_in(tmp_path / "new" / "model")
+    assert found == ["config.json", "model.safetensors", "notes.txt"]
+
+
+def test_a_model_is_not_saved_in_the_place_of_a_file(tmp_path):
+    (tmp_path / "model").write_text("mine")
+    with pytest.raises(AlreadyThere, match="model is there already"):
+        filled(small("gpt2")).save(tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "mine"
+
+
+# -------------------------------------------------------------------------- in the place of a file
+
+
+def whole(folder):
+    filled(small("gpt2"), dtype="float32").save(folder)
+
+
+def sharded(folder):
+    whole(folder)
+    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    index = {"weight_map": {"norm.bias": "part.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def with_pieces(folder):
+    whole(folder)
+    (folder / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\n")
+    (folder / "tokenizer_config.json").write_text("{}")
+
+
+def with_pairs(folder):
+    whole(folder)
+    (folder / "vocab.json").write_text('{"a": 0}')
+    (folder / "merges.txt").write_text("")
+
+
+PLACES = [
+    (whole, "config.json"),
+    (whole, "model.safetensors"),
+    (whole, "tokenizer.json"),
+    (sharded, "model.safetensors.index.json"),
+    (sharded, "part.safetensors"),
+    (with_pieces, "vocab.txt"),
+    (with_pieces, "tokenizer_config.json"),
+    (with_pairs, "vocab.json"),
+    (with_pairs, "merges.txt"),
+]
+
+
+@pytest.mark.parametrize(("kind", "message"), [("folder", "a folder"), ("pipe", "a pipe or a dev")])
+@pytest.mark.parametrize(("make", "name"), PLACES, ids=[name for _, name in PLACES])
+def test_what_is_no_file_is_named(tmp_path, make, name, kind, message):
+    make(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    (os.mkdir if kind == "folder" else os.mkfifo)(tmp_path / name)
+    with pytest.raises(BrokenFile, match=f"{name} is {message}.*; expected a file"):
+        load(tmp_path)
+
+
+def test_counting_and_tokenizing_name_it_too(tmp_path):
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(BrokenFile, match=r"config\.json is a folder; expected a file"):
+        read_config(tmp_path)
+    with pytest.raises(BrokenFile, match=r"tokenizer\.json is a folder; expected a file"):
+        read_tokenizer(tmp_path)
+
+
+def test_a_folder_called_like_pickled_weights_is_named(tmp_path):
+    (tmp_path / "pytorch_model.bin").mkdir()
+    with pytest.raises(BrokenFile, match=r"pytorch_model\.bin is a folder; expected a file"):
+        pickled.read(pickled.find(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "\x00", "\ud800"])
+def test_a_shard_that_no_file_can_be_called_is_refused(tmp_path, name):
+    sharded(tmp_path)
+    index = {"weight_map": {"norm.bias": name}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(VesaliusError, match="which is not there"):
+        load(tmp_path)

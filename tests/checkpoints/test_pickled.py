@@ -1,0 +1,55 @@
+"""Pickled weights: read as dense tensors alone, whatever the file claims."""
+
+import random
+
+import pytest
+import torch
+
+from vesalius.checkpoints import pickled
+from vesalius.errors import BrokenFile
+
+DENSE = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(4, dtype=torch.float16)}
+
+
+def test_dense_tensors_are_read_views_and_parameters_too(tmp_path):
+    views = {"rows": DENSE["a"][1:], "turned": DENSE["a"].T, "same": DENSE["a"].expand(2, 3)}
+    torch.save({**DENSE, **views, "p": torch.nn.Parameter(DENSE["a"])}, tmp_path / "x.bin")
+    found = pickled.read(tmp_path / "x.bin")
+    assert found.dtype == "float32"
+    assert {name: array.tolist() for name, array in found.arrays.items()} == {
+        name: tensor.tolist() for name, tensor in {**DENSE, **views, "p": DENSE["a"]}.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.zeros(1, dtype=torch.float16).expand(10**13),
+        torch.zeros(1).expand(3, 1),
+        torch.eye(3).to_sparse(),
+        torch.zeros(3, device="meta"),
+    ],
+    ids=["terabytes", "repeated", "sparse", "without data"],
+)
+def test_a_tensor_that_is_not_all_there_is_named(tmp_path, tensor):
+    torch.save({**DENSE, "odd": tensor}, tmp_path / "x.bin")
+    with pytest.raises(BrokenFile, match=r"x\.bin holds only a part of odd; expected dense"):
+        pickled.read(tmp_path / "x.bin")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_damaged_file_gives_arrays_or_says_that_it_is_broken(tmp_path, zipped):
+    file, chance = tmp_path / "x.bin", random.Random(0)
+    torch.save(DENSE, file, _use_new_zipfile_serialization=zipped)
+    data, messages = file.read_bytes(), []
+    for _ in range(300):
+        damaged = bytearray(data)
+        for _ in range(3):
+            damaged[chance.randrange(min(len(data), 500))] = chance.randrange(256)
+        file.write_bytes(damaged)
+        try:
+            pickled.read(file)
+        except BrokenFile as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert all(str(file) in message for message in messages)

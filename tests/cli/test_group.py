@@ -1,0 +1,79 @@
+"""What holds for all verbs: examples, JSON, quick starts, quiet ends."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+from processes import shown
+
+from vesalius.cli import SUBJECTS, cli
+
+
+def verbs(command=cli, path=()):
+    """Every command below the group, with its path."""
+    yield pytest.param(command, path, id=" ".join(path) or "vesalius")
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from verbs(below, (*path, name))
+
+
+@pytest.mark.parametrize(("command", "path"), list(verbs()))
+def test_every_verb_helps_with_an_example_of_its_own(command, path):
+    _, sign, example = command.help.partition("Example: ")
+    assert sign
+    words = shlex.split(example)
+    assert words[: len(path) + 1] == ["vesalius", *path]
+
+
+@pytest.mark.parametrize(("command", "path"), list(verbs()))
+def test_every_verb_speaks_json(command, path):
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert isinstance(command, click.Group) or "--json" in options
+
+
+def test_the_help_names_every_verb_under_its_subject():
+    text = shown("--help")
+    places = [text.index(f"\n{subject}:\n") for subject in SUBJECTS]
+    assert places == sorted(places)
+    named = [line.split()[0] for line in text[places[0] :].splitlines() if line.startswith("  ")]
+    assert named == list(cli.commands) == cli.list_commands(click.Context(cli))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "list"], ["data", "get", "--help"]])
+def test_help_and_lists_load_neither_torch_nor_numpy(arguments):
+    run = f"from vesalius.cli import cli; cli.main({arguments!r}, standalone_mode=False)"
+    code = f"import sys\n{run}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert "vesalius.cli.data" in modules
+    assert not modules & {"torch", "numpy", "matplotlib", "transformers"}
+
+
+def test_the_script_and_the_module_are_the_same():
+    from importlib.metadata import entry_points
+
+    from vesalius.cli import main
+
+    (script,) = entry_points(group="console_scripts", name="vesalius")
+    assert script.load() is main
+
+
+def test_a_closed_pipe_ends_quietly():
+    command = f"{sys.executable} -m vesalius equations --json | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[\n"
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_trouble_of_the_environment():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "vesalius", "equations", "--json"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr

@@ -1,0 +1,47 @@
+"""The verbs between text and tokens."""
+
+import json
+
+import pytest
+from processes import shown, vesalius
+
+
+def test_tokenize_shows_pieces_ids_bytes_and_offsets(gpt2):
+    text = shown("tokenize", gpt2, "take my")
+    assert "bytes" in text
+    rows = json.loads(shown("tokenize", gpt2, "take my", "--json"))
+    assert "".join(row["token"] for row in rows) == "take my"
+    assert b"".join(bytes.fromhex(row["bytes"]) for row in rows) == b"take my"
+    assert rows[-1]["end"] == 7
+
+
+def test_tokenize_knows_the_rules_of_table_7():
+    text = shown("tokenize", "--rule", "suffixes", "I'm looking for a job in New York.")
+    assert text == "I · am · look · ##ing · for · a · job · in · New York\n"
+
+
+@pytest.mark.parametrize("kind", ["byte-pairs", "word-pieces", "characters"])
+def test_a_tokenizer_is_trained_and_used(tmp_path, kind):
+    (tmp_path / "text.txt").write_text("the rain fell on the river\n" * 20)
+    folder = str(tmp_path / "pieces")
+    said = shown("tokenizer", "train", str(tmp_path / "text.txt"), "--kind", kind, "--out", folder)
+    assert said.startswith(f"{folder}: {kind}, ")
+    rows = json.loads(shown("tokenize", folder, "the river", "--json"))
+    assert rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tokenize", "x"], "expected MODEL and TEXT"),
+        (["tokenize", "--rule", "sufixes", "x"], "did you mean suffixes"),
+        (["tokenize", "--rule", "suffixes"], "--rule takes one TEXT"),
+        (["tokenize", "/nowhere", "x"], "holds no tokenizer"),
+        (["tokenizer", "train", "/nowhere", "--out", "y"], "does not exist"),
+    ],
+)
+def test_tokenizing_what_cannot_be_is_refused(arguments, message):
+    done = vesalius(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr

@@ -1,0 +1,61 @@
+"""Recipes that take a moment: one for each family and objective, on data made for them."""
+
+import numpy as np
+
+from vesalius.training.recipe import recipe
+
+WORDS = {"corpus": "stories", "words": 3000, "tokenizer": "words"}
+BLOCKS = {"layers": 1, "heads": 2, "embedding": 16, "dropout": 0.1}
+PIXELS = {"images": (30, 1, 8, 8), "classes": 3}
+
+SMALL = {
+    "ffnn": ("ffnn", "next-token", {"context": 3, "embedding": 8, "hidden": 16}, WORDS),
+    "rnn": ("rnn", "next-token", {"embedding": 16, "dropout": 0.1}, {**WORDS, "window": 8}),
+    "lstm": ("lstm", "next-token", {"embedding": 16, "dropout": 0.1}, {**WORDS, "window": 8}),
+    "transformer": ("transformer", "next-token", {**BLOCKS, "context": 8}, WORDS),
+    "gpt2": ("gpt2", "next-token", {**BLOCKS, "context": 8}, WORDS),
+    "bert": (
+        "bert",
+        "mlm+nsp",
+        {**BLOCKS, "context": 24},
+        {**WORDS, "tokenizer": "word-pieces", "vocabulary": 300},
+    ),
+    "vit": ("vit", "image-classes", {**BLOCKS, "patch": 4}, {"augment": True}),
+    "vit patches": ("vit", "masked-patches", {**BLOCKS, "patch": 4, "classes": 0}, {}),
+    "igpt": ("igpt", "next-pixel", BLOCKS, {"side": 4, "levels": 4}),
+    "igpt masked": ("igpt", "masked-pixels", BLOCKS, {"side": 4, "levels": 4}),
+    "tst": ("tst", "series-classes", BLOCKS, {}),
+    "tst series": ("tst", "masked-series", BLOCKS, {}),
+}
+
+
+def small_recipe(name, folder, **training):
+    """A recipe as its file would say it; its data are written to the folder."""
+    family, objective, model, data = SMALL[name]
+    if family in ("vit", "igpt"):
+        data = {**data, "corpus": str(write_images(folder))}
+    if family == "tst":
+        data = {**data, "corpus": str(write_series(folder))}
+    how = {"steps": 50, "batch": 4, "warmup": 5, "evaluate_every": 25, "validate_on": 32}
+    how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
+    said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
+    return recipe({**said, "training": {**how, **training}})
+
+
+def write_images(folder):
+    rng, file = np.random.default_rng(0), folder / "images.npz"
+    labels = np.arange(40) % 3
+    pixels = rng.integers(0, 60, size=(40, 1, 8, 8)) + 60 * labels[:, None, None, None]
+    np.savez(file, images=pixels.astype(np.uint8), labels=labels)
+    return file
+
+
+def write_series(folder):
+    rng, file = np.random.default_rng(0), folder / "waves.ts"
+    lines = ["@problemName waves", "@univariate false", "@classLabel true a b", "@data"]
+    for number in range(30):
+        channels = rng.normal(loc=number % 2, size=(2, int(rng.integers(4, 9))))
+        values = ":".join(",".join(f"{value:.4f}" for value in channel) for channel in channels)
+        lines.append(f"{values}:{'ab'[number % 2]}")
+    file.write_text("\n".join(lines) + "\n")
+    return file
