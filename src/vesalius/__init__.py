@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
     from vesalius.equations.tracing import tracing as tracing
+    from vesalius.evaluation import evaluate as evaluate
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
     from vesalius.model import Model as Model
@@ -36,6 +37,7 @@ _PUBLIC = {
     "count": "vesalius.counting:count",
     "create": "vesalius.model:create",
     "dissect": "vesalius.dissection:dissect",
+    "evaluate": "vesalius.evaluation:evaluate",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",
     "random_parameters": "vesalius.families:random_parameters",

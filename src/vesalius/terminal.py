@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
+    from vesalius.evaluation import Evaluation
     from vesalius.verification import Verification
 
 
@@ -119,6 +120,23 @@ def show_verification(result: "Verification") -> None:
     )
     heads = ("step", "equations against", "float32", "float64", "")
     show(table(heads, rows, right=(2, 3)), Text(verdict, style="bold"))
+
+
+def show_evaluation(result: "Evaluation") -> None:
+    rows = [
+        ("tokens", f"{result.tokens:,}"),
+        ("nats a token", f"{result.loss:.4f}"),
+        ("perplexity", f"{result.perplexity:,.2f}"),
+        ("likeliest token right", f"{result.accuracy:.2%}"),
+        ("bits a byte", f"{result.bits_per_byte:.4f}"),
+    ]
+    if result.distance is not None:
+        rows += [
+            ("nats a word", f"{result.nats_per_word:.4f}"),
+            ("of the grammar itself", f"{result.floor:.4f}"),
+            ("distance to the floor", f"{result.distance:.4f}"),
+        ]
+    show(table((result.corpus, ""), rows, right=(1,)))
 
 
 def show_cost(costs: "Cost") -> None:

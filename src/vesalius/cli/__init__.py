@@ -29,7 +29,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
     ],
     "Checkpoints": [checkpoints.convert],
     "Text and data": [text.tokenize, text.tokenizer, data.data],
-    "Training": [training.train],
+    "Training": [training.train, training.evaluate],
 }
 """All verbs in the order in which the help names them. Their modules import the library only when
 a verb runs, so that the command line starts at once."""

@@ -1,4 +1,4 @@
-"""Verbs that train."""
+"""Verbs that train models, and that say how good they are."""
 
 from pathlib import Path
 
@@ -55,3 +55,28 @@ def train(
         raise click.exceptions.Exit(143 if outcome.reason == "SIGTERM" else 130)
     if not as_json:
         click.echo(f"{outcome.folder / 'model'}: {outcome.reason} at step {outcome.step}")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("corpus")
+@click.option(
+    "--stride",
+    type=click.IntRange(1),
+    help="Tokens that a transformer's window moves on by; half its context unless said.",
+)
+@json_option
+def evaluate(model: str, corpus: str, stride: int | None, as_json: bool) -> None:
+    """Perplexity, bits a byte and accuracy of MODEL on CORPUS, a file, a folder or a name.
+
+    On "stories", whose probabilities are known, the distance to the best possible model too.
+
+    Example: vesalius evaluate runs/stories-gpt/model stories
+    """
+    from vesalius.evaluation import evaluate as run
+    from vesalius.model import load
+
+    result = run(load(model), corpus, stride)
+    if as_json:
+        return terminal.show_json(result.to_json())
+    return terminal.show_evaluation(result)

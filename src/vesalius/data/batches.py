@@ -21,8 +21,8 @@ class Batches(Protocol):
     def train(self, step: int) -> Batch:
         """The batch of a step, counted from 0."""
 
-    def valid(self) -> Iterator[Batch]:
-        """The validation part once, always the same."""
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
+        """The validation part once, or so many examples of it at most; always the same."""
 
 
 def generator(*key: int) -> np.random.Generator:
@@ -39,6 +39,13 @@ def shuffled(count: int, batch: int, step: int, seed: int) -> Array:
     epoch, position = divmod(step, count // batch)
     order = _order(count, epoch, seed)
     return order[position * batch : (position + 1) * batch]
+
+
+def spread(count: int, most: int | None) -> Array:
+    """Which of ``count`` examples to look at, if at ``most`` of them."""
+    if most is None or count <= most:
+        return np.arange(count)
+    return np.linspace(0, count - 1, most).astype(np.int64)
 
 
 @lru_cache(maxsize=2)

@@ -35,8 +35,6 @@ class MaskedText:
     plain: bool = False
     """The paper's masking, where each chosen token becomes [MASK]; else BERT's 80/10/10."""
     whole_words: bool = False
-    most: int = 2048
-    """Rows to validate on."""
 
     def __post_init__(self) -> None:
         missing = [name for name in ("[CLS]", "[SEP]", "[MASK]", "[PAD]") if name not in self.marks]
@@ -55,9 +53,12 @@ class MaskedText:
     def train(self, step: int) -> Batch:
         return self._rows(self.tokens, self.batch, generator(self.seed, step))
 
-    def valid(self) -> Iterator[Batch]:
-        for start in range(0, self.most, self.batch):
-            rows = min(self.batch, self.most - start)
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
+        """Rows from anywhere; all together as long as the text, if no number is given."""
+        count = len(self.held_out.ids) // self.length + 1
+        count = count if most is None else min(most, count)
+        for start in range(0, count, self.batch):
+            rows = min(self.batch, count - start)
             yield self._rows(self.held_out, rows, generator(self.seed, VALIDATION, start))
 
     @cached_property

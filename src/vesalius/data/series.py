@@ -19,7 +19,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, generator, shuffled
+from vesalius.data.batches import Batch, generator, shuffled, spread
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
     BrokenFile,
@@ -260,9 +260,10 @@ class TwoParts(Generic[Part]):
         rows = shuffled(len(self.training), self.batch, step, self.seed)
         return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
 
-    def valid(self) -> Iterator[Batch]:
-        for number, start in enumerate(range(0, len(self.validation), self.batch)):
-            rows = np.arange(start, min(start + self.batch, len(self.validation)))
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
+        chosen = spread(len(self.validation), most)
+        for number, start in enumerate(range(0, len(chosen), self.batch)):
+            rows = chosen[start : start + self.batch]
             yield self.examples(self.validation, rows, generator(self.seed, number, VALIDATION))
 
     def examples(self, part: Part, rows: Int[Array, " batch"], random: Generator) -> Batch:

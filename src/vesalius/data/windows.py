@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.data.batches import Batch, generator
+from vesalius.data.batches import Batch, generator, spread
 from vesalius.data.tokens import Tokens
 from vesalius.errors import EmptyCorpus
 
@@ -27,8 +27,6 @@ class Windows:
     window: int
     batch: int
     seed: int
-    most: int | None = None
-    """Windows to validate on at most, spread evenly over the text."""
     single: bool = False
     """Whether only the token after the window is predicted, as by ffnn."""
 
@@ -42,11 +40,10 @@ class Windows:
         )
         return self._batch(self.tokens.ids, starts)
 
-    def valid(self) -> Iterator[Batch]:
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
         ids = self.held_out.ids
         starts = np.arange(0, len(ids) - self.window, 1 if self.single else self.window)
-        if self.most is not None and self.most < len(starts):
-            starts = starts[np.linspace(0, len(starts) - 1, self.most).astype(np.int64)]
+        starts = starts[spread(len(starts), most)]
         for i in range(0, len(starts), self.batch):
             yield self._batch(ids, starts[i : i + self.batch])
 
@@ -59,7 +56,7 @@ class Windows:
 class Streams:
     """ids, targets: batch x window, and fresh: batch. Each row goes on where it was a step before.
 
-    Where a row is fresh, it begins anew. Validation is one stream for each row of a batch.
+    Where a row is fresh, it begins anew.
     """
 
     tokens: Tokens
@@ -67,8 +64,6 @@ class Streams:
     window: int
     batch: int
     seed: int
-    most: int | None = None
-    """Windows to validate on at most."""
 
     def __post_init__(self) -> None:
         for tokens, purpose in ((self.tokens, "to train on"), (self.held_out, "to validate on")):
@@ -85,12 +80,13 @@ class Streams:
         fresh = np.full(streams, position == 0)
         return {**_cut(ids, starts, self.window), "fresh": fresh}
 
-    def valid(self) -> Iterator[Batch]:
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
+        """One stream for each row of a batch, from its beginning."""
         ids = self.held_out.ids
         length = len(ids) // self.batch
         windows = (length - 1) // self.window
-        if self.most is not None:
-            windows = min(windows, max(1, self.most // self.batch))
+        if most is not None:
+            windows = min(windows, max(1, most // self.batch))
         for position in range(windows):
             starts = np.arange(self.batch) * length + position * self.window
             fresh = np.full(self.batch, position == 0)

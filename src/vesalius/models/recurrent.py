@@ -37,6 +37,7 @@ class RecurrentNetwork(nn.Module):
         super().__init__()
         self.width = config.hidden or config.embedding
         self.embedding = Embedding(config.vocabulary, config.embedding)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)  # as Zaremba et al.; logits start small
         self.layers = nn.ModuleList(
             RecurrentLayer(config.embedding if l == 0 else self.width, self.width, self.gates)
             for l in range(config.layers)

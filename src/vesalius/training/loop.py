@@ -37,6 +37,7 @@ from vesalius.training.objectives import State, objective_named, tensors
 from vesalius.training.optimisers import learning_rate, optimiser
 from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
 from vesalius.training.recipe import Recipe, read_recipe
+from vesalius.training.sampling import sample
 from vesalius.training.saving import POSITION, Checkpoints, locked
 from vesalius.training.sources import Tell, open_source
 from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
@@ -126,6 +127,8 @@ class Run:
                     self._validate(watchers)
                     if self._exhausted():
                         reason = "patience"
+                if self.how.sample_every and self.step % self.how.sample_every == 0:
+                    self._sample(watchers)
                 if self.processes.any(bool(self._stop)):
                     reason = self._stop or "stopped"
                 last = self.step == self.how.steps or reason != "finished"
@@ -240,7 +243,7 @@ class Run:
         totals: dict[str, float] = {}
         counts: dict[str, int] = {}
         state: State = None
-        for batch in self.batches.valid():
+        for batch in self.batches.valid(self.how.validate_on):
             with self._precision():
                 whole = tensors(batch, slice(None), self.device)
                 sums, state = self.objective.sums(self.network, whole, state)
@@ -250,6 +253,15 @@ class Run:
                     counts[name] = counts.get(name, 0) + number
         means = {name: total / max(1, counts[name]) for name, total in totals.items()}
         return {"loss": sum(means[name] for name in self.objective.losses), **means}
+
+    def _sample(self, watchers: list[Watcher]) -> None:
+        if self.objective.name != "next-token" or self.source.tokenizer is None:
+            raise WrongKind("training.sample_every is for models of the next token")
+        self.network.eval()
+        window = getattr(self.config, "context", 64)
+        text = sample(self.network, self.source.tokenizer, self.how.prompt, window, seed=self.step)
+        for watcher in watchers:
+            watcher.sampled(self, text)
 
     def _exhausted(self) -> bool:
         waited = (self.step - self.best[0]) // self.how.evaluate_every

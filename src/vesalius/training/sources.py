@@ -80,9 +80,8 @@ def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tel
                 ratio=data.mask_ratio,
                 plain=data.plain_masks,
                 whole_words=data.whole_words,
-                most=how.validate_on,
             )
-        common = (tokens, held_out, window, how.batch, recipe.seed, how.validate_on)
+        common = (tokens, held_out, window, how.batch, recipe.seed)
         if data.carried and not hasattr(config, "context"):
             return Streams(*common)
         return Windows(*common, single=not hasattr(config, "heads") and hasattr(config, "context"))

@@ -1,0 +1,178 @@
+"""How good a model is: loss, perplexity, bits a byte and accuracy over a corpus.
+
+Every token of a text is predicted. A transformer sees at least ``context - stride`` tokens before
+each, a recurrent network all of them, a window model its window. For the stories, whose
+probabilities are known, the distance to the best possible model is told.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray as Array
+from torch.nn import functional as F
+
+from vesalius.data import registry, stories
+from vesalius.data.texts import StoryTexts, Texts, read_texts
+from vesalius.data.tokens import Progress, tokenised
+from vesalius.errors import EmptyCorpus, WrongKind
+from vesalius.model import Model
+
+BATCH = 16
+"""Rows that are gone through at once."""
+STEP = 64
+"""Tokens that a recurrent network reads at once."""
+HELD_OUT = StoryTexts(words=50_000, seed=3)
+"""Stories that no recipe trains on."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation gave."""
+
+    corpus: str
+    tokens: int
+    loss: float
+    """Nats a token."""
+    perplexity: float
+    accuracy: float
+    """Share of tokens that were the likeliest."""
+    bits_per_byte: float
+    nats_per_word: float | None = None
+    """Of stories: signs and ends of stories are words too."""
+    floor: float | None = None
+    """Of stories: the nats a word of the grammar itself, on the same text."""
+
+    @property
+    def distance(self) -> float | None:
+        """Nats a word above the floor."""
+        if self.nats_per_word is None or self.floor is None:
+            return None
+        return self.nats_per_word - self.floor
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "distance": self.distance}
+
+
+def evaluate(
+    model: Model, corpus: str, stride: int | None = None, progress: Progress | None = None
+) -> Evaluation:
+    """Evaluate a language model on a text file, a folder, a corpus by name, or the stories."""
+    if model.family not in ("ffnn", "rnn", "lstm", "transformer", "gpt2"):
+        raise WrongKind(f"evaluate is for models of the next token, not for {model.family}")
+    if model.tokenizer is None:
+        raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+    texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
+    tokens = tokenised(texts, model.tokenizer, registry.cache_folder(), progress=progress)
+    end = model.tokenizer.special.get("<|endoftext|>")
+    ids = np.asarray(tokens.ids, np.int64)
+    if end is None and len(ids) < 2:
+        raise EmptyCorpus(f"{texts.name} has {len(ids)} tokens; expected two at least")
+    before = [] if end is None else [end]
+    nats, right, count = _score(model, np.concatenate([before, ids]).astype(np.int64), stride)
+    first = 0 if before else len(model.tokenizer.bytes_of(int(ids[0])))
+    words, floor = _known(texts) if corpus == "stories" else (None, None)
+    return Evaluation(
+        corpus=corpus,
+        tokens=count,
+        loss=nats / count,
+        perplexity=math.exp(min(700.0, nats / count)),
+        accuracy=right / count,
+        bits_per_byte=nats / math.log(2) / max(1, tokens.bytes - first),
+        nats_per_word=nats / words if words else None,
+        floor=floor,
+    )
+
+
+def corpus_texts(name: str) -> Texts:
+    """A file or folder; or the part of a corpus by name that models are not trained on."""
+    from vesalius.data.texts import FileTexts, Part
+
+    try:
+        return read_texts(name)
+    except ValueError:
+        files = registry.locate(name)
+    held_out = [file for file in files if "valid" in str(file)] or files
+    return FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in held_out))
+
+
+def _known(texts: Texts) -> tuple[int, float]:
+    """The words of stories, and the nats a word that the grammar gives them."""
+    words = [word for text, _ in texts.portions() for word in stories.as_words(text)]
+    return len(words), float(-stories.log_probabilities(words).mean())
+
+
+@torch.no_grad()
+def _score(model: Model, ids: Array, stride: int | None) -> tuple[float, int, int]:
+    """Nats of all tokens but the first, how many of them were likeliest, and how many there are."""
+    nats, right, count = 0.0, 0, 0
+    for logits, targets in _predictions(model, ids, stride):
+        nats += F.cross_entropy(logits, targets, reduction="sum").item()
+        right += int((logits.argmax(-1) == targets).sum())
+        count += len(targets)
+    assert count == len(ids) - 1, "every token is predicted once"
+    return nats, right, count
+
+
+def _predictions(
+    model: Model, ids: Array, stride: int | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    if model.family == "ffnn":
+        return _by_window(model, ids)
+    if model.family in ("rnn", "lstm"):
+        return _by_stream(model, ids)
+    return _by_stride(model, ids, stride)
+
+
+def _by_window(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    window: int = model.config.context  # type: ignore[attr-defined]
+    padded = np.concatenate([np.full(window - 1, ids[0]), ids])
+    starts = np.arange(len(ids) - 1)
+    for some in np.array_split(starts, math.ceil(len(starts) / 1024)):
+        rows = torch.from_numpy(padded[some[:, None] + np.arange(window + 1)])
+        yield model.network(rows[:, :-1]), rows[:, -1]
+
+
+def _by_stream(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Several streams at once where the text is long: only their beginnings lack what came before."""
+    streams = BATCH if len(ids) > 100 * BATCH * STEP else 1
+    length = math.ceil((len(ids) - 1) / streams)
+    rows = [ids[i * length : (i + 1) * length + 1] for i in range(streams)]
+    state = model.network.initial_state(streams)
+    longest = max(len(row) for row in rows)
+    grid = np.full((streams, longest), -1)
+    for i, row in enumerate(rows):
+        grid[i, : len(row)] = row
+    for start in range(0, longest - 1, STEP):
+        part = torch.from_numpy(grid[:, start : start + STEP + 1])
+        logits, state = model.network(part[:, :-1].clamp(min=0), state)
+        real = part[:, 1:] >= 0
+        yield logits[real], part[:, 1:][real]
+
+
+def _by_stride(
+    model: Model, ids: Array, stride: int | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    context: int = model.config.context  # type: ignore[attr-defined]
+    stride = min(stride or max(1, context // 2), context)
+    last = len(ids) - 1
+    # A window predicts the tokens up to its end that the one before it did not reach.
+    ends = np.unique(np.minimum(np.arange(context, last + stride, stride), last))
+    reached = 0
+    rows: list[tuple[int, int, int]] = []
+    for end in ends:
+        rows.append((max(0, int(end) - context), reached, int(end)))
+        reached = int(end)
+    for i in range(0, len(rows), BATCH):
+        batch = rows[i : i + BATCH]
+        width = max(end - start for start, _, end in batch)
+        grid = np.zeros((len(batch), width), np.int64)
+        for row, (start, _, end) in enumerate(batch):
+            grid[row, : end - start] = ids[start:end]
+        logits = model.network(torch.from_numpy(grid))
+        for row, (start, before, end) in enumerate(batch):
+            targets = torch.from_numpy(ids[before + 1 : end + 1])
+            yield logits[row, before - start : end - start], targets

@@ -1,0 +1,34 @@
+"""Samples of text while a model is trained: plain, without a cache, a few dozen tokens."""
+
+from typing import Any
+
+import torch
+
+from vesalius.tokenizers import Tokenizer
+
+
+@torch.no_grad()
+def sample(
+    network: Any,
+    tokenizer: Tokenizer,
+    prompt: str,
+    window: int,
+    length: int = 40,
+    temperature: float = 0.8,
+    seed: int = 0,
+) -> str:
+    """The prompt and what the network makes of it; ``window`` tokens are all that it sees."""
+    random = torch.Generator().manual_seed(seed)
+    start = tokenizer.special.get("<|endoftext|>", 0)
+    ids = [start] * window + tokenizer.encode(prompt)
+    known = len(ids)
+    fixed = not hasattr(network, "blocks") and not hasattr(network, "initial_state")
+    for _ in range(length):
+        # A model of a fixed window reads what stands before the text as ends of other texts.
+        seen = ids[-window:] if fixed else ids[max(window - 1, len(ids) - window) :]
+        device = next(network.parameters()).device
+        logits = network(torch.tensor([seen], device=device))
+        last = (logits if logits.dim() == 2 else logits[:, -1])[0].float().cpu()
+        odds = torch.softmax(last / temperature, dim=-1)
+        ids.append(int(torch.multinomial(odds, 1, generator=random)))
+    return prompt + tokenizer.decode(ids[known:])
