@@ -4,7 +4,7 @@ BIN := .venv/bin
 PEERS := .venv-peers/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-peers lint install bench docs clean
+.PHONY: demo test test-slow test-peers lint install bench docs clean
 
 demo: .venv/runtime  ## count a model, look at an equation
 	$(BIN)/vesalius models
@@ -12,7 +12,10 @@ demo: .venv/runtime  ## count a model, look at an equation
 	$(BIN)/vesalius equations 28
 
 test: install
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
+
+test-slow: install  ## a hundred kills and whatever else takes minutes
+	$(BIN)/python -m pytest -m slow
 
 test-peers: .venv-peers/ready  ## compare with KerasHub, which has an environment of its own
 	VESALIUS_PEERS=1 TF_CPP_MIN_LOG_LEVEL=3 $(PEERS)/python -m pytest tests/test_keras.py

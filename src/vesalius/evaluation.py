@@ -6,8 +6,10 @@ probabilities are known, the distance to the best possible model is told.
 """
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,15 @@ from numpy import ndarray as Array
 from torch.nn import functional as F
 
 from vesalius.data import registry, stories
-from vesalius.data.texts import StoryTexts, Texts, read_texts
+from vesalius.data.texts import SUFFIXES, FileTexts, Part, StoryTexts, Texts, read_texts
 from vesalius.data.tokens import Progress, tokenised
-from vesalius.errors import EmptyCorpus, WrongKind
+from vesalius.errors import EmptyCorpus, ImpossibleSetting, UnknownCorpus, WrongKind, nearest
 from vesalius.model import Model
 
 BATCH = 16
-"""Rows that are gone through at once."""
+"""Rows that are gone through at once, at most."""
+LOGITS = 1 << 26
+"""Logits that a transformer gives at once, at most, unless a single row has more."""
 STEP = 64
 """Tokens that a recurrent network reads at once."""
 HELD_OUT = StoryTexts(words=50_000, seed=3)
@@ -45,6 +49,9 @@ class Evaluation:
     """Of stories: signs and ends of stories are words too."""
     floor: float | None = None
     """Of stories: the nats a word of the grammar itself, on the same text."""
+    unknown: int = 0
+    """Tokens that stand for words which the vocabulary lacks. Where there are any, the text is
+    easier than it was, and is not compared with the grammar."""
 
     @property
     def distance(self) -> float | None:
@@ -61,42 +68,60 @@ def evaluate(
     model: Model, corpus: str, stride: int | None = None, progress: Progress | None = None
 ) -> Evaluation:
     """Evaluate a language model on a text file, a folder, a corpus by name, or the stories."""
-    if model.family not in ("ffnn", "rnn", "lstm", "transformer", "gpt2"):
-        raise WrongKind(f"evaluate is for models of the next token, not for {model.family}")
-    if model.tokenizer is None:
-        raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+    _require_next_token(model)
+    assert model.tokenizer is not None
+    if stride is not None and stride < 1:
+        raise ImpossibleSetting(f"stride must be at least 1, got {stride}")
     texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
     tokens = tokenised(texts, model.tokenizer, registry.cache_folder(), progress=progress)
-    end = model.tokenizer.special.get("<|endoftext|>")
-    ids = np.asarray(tokens.ids, np.int64)
-    if end is None and len(ids) < 2:
-        raise EmptyCorpus(f"{texts.name} has {len(ids)} tokens; expected two at least")
-    before = [] if end is None else [end]
-    nats, right, count = _score(model, np.concatenate([before, ids]).astype(np.int64), stride)
-    first = 0 if before else len(model.tokenizer.bytes_of(int(ids[0])))
-    words, floor = _known(texts) if corpus == "stories" else (None, None)
+    special = model.tokenizer.special
+    before = [special[name] for name in ("<|endoftext|>",) if name in special]
+    ids = np.concatenate([before, tokens.ids]).astype(np.int64)
+    if len(ids) < 2:
+        raise EmptyCorpus(f"{texts.name} has one token, and nothing before it; expected two")
+    nats, right, count = _score(model, ids, stride)
+    given = 0 if before else len(model.tokenizer.bytes_of(int(ids[0])))
+    unknown = int((tokens.ids == special.get("[UNK]", -1)).sum())
+    words, floor = _known(texts) if corpus == "stories" and not unknown else (None, None)
     return Evaluation(
         corpus=corpus,
         tokens=count,
         loss=nats / count,
         perplexity=math.exp(min(700.0, nats / count)),
         accuracy=right / count,
-        bits_per_byte=nats / math.log(2) / max(1, tokens.bytes - first),
+        bits_per_byte=nats / math.log(2) / max(1, tokens.bytes - given),
         nats_per_word=nats / words if words else None,
         floor=floor,
+        unknown=unknown,
     )
+
+
+def _require_next_token(model: Model) -> None:
+    if model.family not in ("ffnn", "rnn", "lstm", "transformer", "gpt2"):
+        raise WrongKind(f"evaluate is for models of the next token, not for {model.family}")
+    if not getattr(model.config, "causal", True):
+        raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
+    if model.tokenizer is None:
+        raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
 
 
 def corpus_texts(name: str) -> Texts:
     """A file or folder; or the part of a corpus by name that models are not trained on."""
-    from vesalius.data.texts import FileTexts, Part
-
-    try:
+    if name and os.path.exists(name):
         return read_texts(name)
-    except ValueError:
+    try:
         files = registry.locate(name)
-    held_out = [file for file in files if "valid" in str(file)] or files
-    return FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in held_out))
+    except UnknownCorpus as error:
+        names = [known.name for known in registry.corpora() if known.kind == "text"]
+        raise UnknownCorpus(
+            f"there is no file or folder {name!r}, and no corpus of this name; "
+            f"{nearest(name, names)}"
+        ) from error
+    files = [file for file in files if file.suffix in SUFFIXES]
+    if not files:
+        raise WrongKind(f"the corpus {name} holds no text")
+    held_out = [file for file in files if "valid" in (file.parent.name, *file.name.split("."))]
+    return FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in held_out or files))
 
 
 def _known(texts: Texts) -> tuple[int, float]:
@@ -137,7 +162,7 @@ def _by_window(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.T
 
 
 def _by_stream(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Several streams at once where the text is long: only their beginnings lack what came before."""
+    """Several streams at once where the text is long; their beginnings lack what came before."""
     streams = BATCH if len(ids) > 100 * BATCH * STEP else 1
     length = math.ceil((len(ids) - 1) / streams)
     rows = [ids[i * length : (i + 1) * length + 1] for i in range(streams)]
@@ -160,16 +185,12 @@ def _by_stride(
     stride = min(stride or max(1, context // 2), context)
     last = len(ids) - 1
     # A window predicts the tokens up to its end that the one before it did not reach.
-    ends = np.unique(np.minimum(np.arange(context, last + stride, stride), last))
-    reached = 0
-    rows: list[tuple[int, int, int]] = []
-    for end in ends:
-        rows.append((max(0, int(end) - context), reached, int(end)))
-        reached = int(end)
-    for i in range(0, len(rows), BATCH):
-        batch = rows[i : i + BATCH]
-        width = max(end - start for start, _, end in batch)
-        grid = np.zeros((len(batch), width), np.int64)
+    ends = [*range(context, last, stride), last]
+    rows = [(max(0, end - context), before, end) for before, end in pairwise([0, *ends])]
+    at_once = max(1, min(BATCH, LOGITS // (context * model.config.vocabulary)))  # type: ignore[attr-defined]
+    for i in range(0, len(rows), at_once):
+        batch = rows[i : i + at_once]
+        grid = np.zeros((len(batch), min(context, last)), np.int64)
         for row, (start, _, end) in enumerate(batch):
             grid[row, : end - start] = ids[start:end]
         logits = model.network(torch.from_numpy(grid))

@@ -29,9 +29,13 @@ SMALL = {
 }
 
 
-def small_recipe(name, folder, **training):
-    """A recipe as its file would say it; its data are written to the folder."""
+def small_recipe(name, folder, dropout=0.1, changes=None, **training):
+    """A recipe as its file would say it; its data are written to the folder.
+
+    ``changes`` are those of ``--set``.
+    """
     family, objective, model, data = SMALL[name]
+    model = {**model, "dropout": dropout}
     if family in ("vit", "igpt"):
         data = {**data, "corpus": str(write_images(folder))}
     if family == "tst":
@@ -39,7 +43,7 @@ def small_recipe(name, folder, **training):
     how = {"steps": 50, "batch": 4, "warmup": 5, "evaluate_every": 25, "validate_on": 32}
     how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
     said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
-    return recipe({**said, "training": {**how, **training}})
+    return recipe({**said, "training": {**how, **training}}, changes)
 
 
 def write_images(folder):

@@ -44,12 +44,32 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def numbers(metrics: dict[str, float]) -> str:
-    """What a validation gave, for people."""
+def numbers(run: "Run", metrics: dict[str, float]) -> str:
+    """What a validation gave, for people: no parts of the loss where it has only one."""
+    parts = run.objective.losses
+    alone = parts[0] if len(parts) == 1 else None
     shown = []
     for name, value in metrics.items():
-        shown.append(f"{name} {value:.1%}" if name.endswith("accuracy") else f"{name} {value:.4f}")
+        short = name.removeprefix(f"{alone} ")
+        if name != alone:
+            shown.append(f"{short} {value:.1%}" if "accuracy" in name else f"{short} {value:.4f}")
     return ", ".join(shown)
+
+
+def speed(metrics: dict[str, float]) -> str:
+    if "tokens_per_second" in metrics:
+        return f"{metrics['tokens_per_second']:,.0f} tokens/s"
+    return f"{metrics['examples_per_second']:,.0f} examples/s"
+
+
+def described(run: "Run") -> str:
+    count = sum(parameter.numel() for parameter in run.network.parameters())
+    return f"{run.family}, {count:,} parameters"
+
+
+def printable(text: str) -> str:
+    """A sample in one paragraph; models of bytes write control characters too."""
+    return "".join(c if c.isprintable() else " ⏎ " if c == "\n" else "·" for c in text)
 
 
 class Lines(Watcher):
@@ -68,23 +88,20 @@ class Lines(Watcher):
 
     def begins(self, run: "Run") -> None:
         self.began = (time.monotonic(), run.step)
-        count = sum(p.numel() for p in run.network.parameters())
-        self.say(f"{run.family}, {count:,} parameters, from step {run.step} to {run.how.steps}")
+        self.say(f"{described(run)}, from step {run.step} to {run.how.steps}")
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
         if time.monotonic() - self.told < 5 and run.step < run.how.steps:
             return
         self.told = time.monotonic()
-        speed = metrics.get("tokens_per_second", metrics["examples_per_second"])
-        unit = "tokens" if "tokens_per_second" in metrics else "examples"
         self.say(
             f"step {run.step}/{run.how.steps}  loss {metrics['loss']:.4f}  "
-            f"norm {metrics['norm']:.2f}  {speed:,.0f} {unit}/s  "
+            f"norm {metrics['norm']:.2f}  {speed(metrics)}  "
             f"{duration(left(run, self.began))} left"
         )
 
     def validated(self, run: "Run", metrics: dict[str, float]) -> None:
-        self.say(f"step {run.step}  validation: {numbers(metrics)}")
+        self.say(f"step {run.step}  validation: {numbers(run, metrics)}")
 
     def sampled(self, run: "Run", text: str) -> None:
         self.say(f"step {run.step}  sample: {text!r}")
@@ -96,50 +113,57 @@ class Lines(Watcher):
 class Screen(Watcher):
     """Loss, validation, speed and time left, in place."""
 
+    ROWS = (
+        *("making", "model", "run", "step", "loss", "gradient", "speed"),
+        *("validation", "saved", "sample"),
+    )
+
     def __init__(self, live: Any) -> None:
         self.live = live
         self.rows: dict[str, str] = {}
         self.began = (time.monotonic(), 0)
 
-    def show(self) -> None:
+    def show(self, **rows: str) -> None:
         from rich.table import Table
         from rich.text import Text
 
+        self.rows |= rows
         table = Table.grid(padding=(0, 2))
-        for name, value in self.rows.items():
-            table.add_row(Text(name, style="dim"), Text(value))
+        for name in self.ROWS:
+            if name in self.rows:
+                table.add_row(Text(name, style="dim"), Text(self.rows[name], overflow="fold"))
         self.live.update(table)
 
     def tell(self, what: str, done: int, of: int | None) -> None:
         share = f"{done / of:.0%}" if of else (f"{done / 1e6:,.1f} MB" if done else "")
-        self.rows["making"] = f"{what} {share}"
-        self.show()
+        self.show(making=f"{what} {share}")
 
     def begins(self, run: "Run") -> None:
         self.began = (time.monotonic(), run.step)
-        count = sum(p.numel() for p in run.network.parameters())
-        self.rows = {"model": f"{run.family}, {count:,} parameters", "run": str(run.folder)}
-        self.show()
+        self.rows = {}
+        self.show(model=described(run), run=str(run.folder), step=self.bar(run))
+
+    def bar(self, run: "Run") -> str:
+        done = round(30 * run.step / run.how.steps)
+        return f"{run.step:,} of {run.how.steps:,} {'━' * done}{'╌' * (30 - done)}"
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
-        done = run.step / run.how.steps
-        bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
-        speed = metrics.get("tokens_per_second", metrics["examples_per_second"])
-        unit = "tokens" if "tokens_per_second" in metrics else "examples"
-        self.rows["step"] = f"{run.step:,} of {run.how.steps:,} {bar}"
-        self.rows["loss"] = f"{metrics['loss']:.4f}"
-        self.rows["gradient"] = f"norm {metrics['norm']:.3f}, rate {metrics['rate']:.2e}"
-        self.rows["speed"] = f"{speed:,.0f} {unit}/s, {duration(left(run, self.began))} left"
-        self.show()
+        self.show(
+            step=self.bar(run),
+            loss=f"{metrics['loss']:.4f}",
+            gradient=f"norm {metrics['norm']:.3f}, rate {metrics['rate']:.2e}",
+            speed=f"{speed(metrics)}, {duration(left(run, self.began))} left",
+        )
 
     def validated(self, run: "Run", metrics: dict[str, float]) -> None:
-        self.rows["validation"] = f"{numbers(metrics)} at step {run.step:,}"
-        self.show()
+        self.show(validation=f"{numbers(run, metrics)} at step {run.step:,}")
 
     def sampled(self, run: "Run", text: str) -> None:
-        self.rows["sample"] = text
-        self.show()
+        self.show(sample=printable(text))
 
     def saved(self, run: "Run", folder: Path) -> None:
-        self.rows["saved"] = f"{folder.name}"
-        self.show()
+        self.show(saved=folder.name)
+
+    def ends(self, run: "Run", reason: str) -> None:
+        taken = duration(time.monotonic() - self.began[0])
+        self.show(step=self.bar(run), speed=f"{run.step - self.began[1]:,} steps in {taken}")

@@ -15,7 +15,11 @@ from vesalius.cli.options import Settings, json_option
 )
 @click.option("--resume", is_flag=True, help="Go on where the run stopped.")
 @click.option(
-    "--set", "changes", type=Settings(), multiple=True, help="Change a setting of the recipe."
+    "--set",
+    "changes",
+    type=Settings(),
+    multiple=True,
+    help="Change a setting, as in training.steps=200; the value open takes it away.",
 )
 @json_option
 def train(
@@ -35,12 +39,15 @@ def train(
     from vesalius.cli.display import display
     from vesalius.training import read_recipe
     from vesalius.training import train as run
+    from vesalius.training.processes import Processes
 
     read = read_recipe(recipe, dict(changes))
     folder = out or Path("runs") / recipe.stem
-    with display(quiet=as_json) as (watcher, tell):
+    first = Processes(read.training.parallel).first  # of several processes one speaks
+    with display(quiet=as_json or not first) as (watcher, tell):
         outcome = run(read, folder, resume=resume, watchers=[watcher], tell=tell)
-    if as_json:
+    done = outcome.reason in ("finished", "patience")
+    if as_json and first:
         terminal.show_json(
             {
                 "folder": str(outcome.folder),
@@ -49,12 +56,12 @@ def train(
                 "valid": outcome.valid,
             }
         )
-    if outcome.reason not in ("finished", "patience"):
-        if not as_json:
-            click.echo(f"{outcome.reason}: saved at step {outcome.step}; go on with --resume")
-        raise click.exceptions.Exit(143 if outcome.reason == "SIGTERM" else 130)
-    if not as_json:
+    elif first and done:
         click.echo(f"{outcome.folder / 'model'}: {outcome.reason} at step {outcome.step}")
+    elif first:
+        click.echo(f"{outcome.reason}: saved at step {outcome.step}; go on with --resume")
+    if not done:
+        raise click.exceptions.Exit(143 if outcome.reason == "SIGTERM" else 130)
 
 
 @click.command()

@@ -1,19 +1,23 @@
 """Texts to learn from: files, folders, and the stories of the grammar, as documents in portions.
 
-A portion fits into memory where a document may not. It ends before white space, so that tokenizers
-cut a text of many portions as they would cut the whole.
+A portion fits into memory where a document may not. It ends between a word and white space, so that
+tokenizers cut a text of many portions as they would cut the whole.
 """
 
+import codecs
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from vesalius.errors import BrokenFile, EmptyCorpus
 
-PORTION = 1 << 20
+PORTION = 1 << 18
 """Bytes of a text that are read at once."""
+REACH = 1 << 16
+"""Bytes in which a good place to split a text is looked for."""
 SUFFIXES = (".txt", ".md", ".text")
 
 
@@ -36,7 +40,7 @@ class Texts(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """Some bytes of a file, from whole line to whole line."""
+    """Some bytes of a file: whole characters, and whole lines where they are not too long."""
 
     file: Path
     start: int
@@ -99,13 +103,13 @@ class StoryTexts:
 
 def read_texts(path: str | Path) -> FileTexts:
     """A text file, or a folder with text files in it, however deep."""
-    path = Path(path)
-    if not path.exists():
+    if not str(path) or not os.path.exists(path):  # Path("") would be the folder one is in
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
+    path = Path(path)
     found = [path] if path.is_file() else _within(path)
-    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found))
-    if not texts.parts:
+    if not found:
         raise EmptyCorpus(f"{path} holds no text files; expected {', '.join(SUFFIXES)}")
+    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found))
     if not texts.size():
         raise EmptyCorpus(f"{texts.name} is empty; expected text to learn from")
     return texts
@@ -113,27 +117,24 @@ def read_texts(path: str | Path) -> FileTexts:
 
 def split(texts: FileTexts, share: float) -> tuple[FileTexts, FileTexts]:
     """The texts but for the last share of their bytes, and that share; cut at a line's end."""
-    left = round(texts.size() * (1 - share))
+    size = texts.size()
+    left = max(0, min(max(1, round(size * (1 - share))), size - 1))
     first: list[Part] = []
-    for number, part in enumerate(texts.parts):
-        length = part.end - part.start
-        if left >= length:
-            first.append(part)
-            left -= length
-            continue
-        cut = _line_end(part, part.start + left)
-        head = [Part(part.file, part.start, cut)] if cut > part.start else []
-        tail = [Part(part.file, cut, part.end)] if cut < part.end else []
-        rest = texts.parts[number + 1 :]
-        return FileTexts((*first, *head)), FileTexts((*tail, *rest))
-    return FileTexts(tuple(first)), FileTexts(())
-
-
-def counting(texts: Texts, tell: Callable[[int], None]) -> Iterator[tuple[str, bool]]:
-    """The portions, telling the bytes of each as it goes by."""
-    for text, ends in texts.portions():
-        yield text, ends
-        tell(len(text.encode()))
+    rest = list(texts.parts)
+    while rest and left >= rest[0].end - rest[0].start:
+        first.append(rest.pop(0))
+        left -= first[-1].end - first[-1].start
+    if rest and left:
+        part = rest.pop(0)
+        cut = _line(part, part.start + left)
+        first.append(Part(part.file, part.start, cut))
+        rest = [Part(part.file, cut, part.end), *rest] if cut < part.end else rest
+    if not (first and rest):
+        raise EmptyCorpus(
+            f"{texts.name} has {size} bytes, too few to train on some and validate on others; "
+            f"give more text"
+        )
+    return FileTexts(tuple(first)), FileTexts(tuple(rest))
 
 
 def _within(folder: Path) -> list[Path]:
@@ -141,16 +142,30 @@ def _within(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _line_end(part: Part, place: int) -> int:
-    """The next place from here on where a line begins."""
+def _line(part: Part, place: int) -> int:
+    """Where a line begins, from this place on; a word or a character, where no line does nearby."""
     with part.file.open("rb") as file:
-        file.seek(place)
-        rest = file.readline() if place > part.start else b""
-        return min(place + len(rest), part.end)
+        file.seek(place - 1)
+        before, near = file.read(1), file.read(min(REACH, part.end - place))
+    if before == b"\n":
+        return place
+    for beginning in (rb"(?<=\n)", rb"(?=[ \t\r])", rb"(?=[^\x80-\xbf])"):
+        found = re.search(beginning, near)
+        if found and found.end() < len(near):
+            return place + found.end()
+    return part.end
+
+
+_BREAK = re.compile(r"(?s:.*\S)(?= )|(?s:.*\S)(?=[\t\r\n])")
+"""Up to the last place where a portion may end: before a space, or else other white space.
+
+Some tokenizers put a space before a text that begins with none, and BERT's drops form feeds.
+"""
 
 
 def _portions(part: Part) -> Iterator[tuple[str, bool]]:
-    kept, at = b"", part.start
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    waiting, at = [""], part.start
     with part.file.open("rb") as file:
         file.seek(at)
         while at < part.end:
@@ -158,26 +173,29 @@ def _portions(part: Part) -> Iterator[tuple[str, bool]]:
             if not data:
                 raise BrokenFile(f"{part.file} became shorter while it was read")
             at += len(data)
-            kept += data
-            cut = len(kept) if at == part.end else _cut(kept)
-            if cut:
-                yield _decoded(part.file, kept[:cut], at - len(kept)), at == part.end
-                kept = kept[cut:]
+            text = _decoded(decoder, part.file, data, at, final=at == part.end)
+            before = waiting[-1][-1:]
+            found = _BREAK.match(before + text)
+            if at == part.end:
+                yield "".join((*waiting, text)), True
+            elif found:
+                cut = found.end() - len(before)
+                yield "".join((*waiting, text[:cut])), False
+                waiting = [text[cut:]]
+            elif text:
+                waiting.append(text)
 
 
-def _cut(data: bytes) -> int:
-    """The last place where white space follows a letter or a sign; 0 where there is none."""
-    tail = data[-4096:]
-    places = [found.start() + 1 for found in re.finditer(rb"[!-~]\s", tail)]
-    return len(data) - len(tail) + places[-1] if places else 0
-
-
-def _decoded(file: Path, data: bytes, start: int) -> str:
+def _decoded(
+    decoder: codecs.IncrementalDecoder, file: Path, data: bytes, end: int, final: bool
+) -> str:
+    """The text of bytes that end at a place of a file."""
     try:
-        return data.decode("utf-8")
+        return decoder.decode(data, final)
     except UnicodeDecodeError as error:
-        at, byte = start + error.start, data[error.start]
+        bad = error.object[error.start]  # maybe of bytes that were kept from an earlier portion
+        at = end - len(error.object) + error.start
         raise BrokenFile(
-            f"{file} is not UTF-8: byte 0x{byte:02x} at offset {at}; convert it, for example with "
+            f"{file} is not UTF-8: byte 0x{bad:02x} at offset {at}; convert it, for example with "
             f"iconv -t UTF-8"
         ) from error

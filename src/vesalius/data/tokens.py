@@ -6,21 +6,27 @@ begin and, if asked for, sentences; and how many bytes of text they all are.
 
 import hashlib
 import json
+from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 from numpy import ndarray as Array
 
+from vesalius import __version__
 from vesalius.checkpoints import files
-from vesalius.data.texts import Texts, counting
-from vesalius.errors import EmptyCorpus
+from vesalius.data import texts as reading
+from vesalius.data.texts import Texts
+from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
 from vesalius.tokenizers import Tokenizer, sentences
 
-AT_ONCE = 16
-"""Portions of text that are tokenised together, on all cores."""
+FORM = 2
+"""Counted up when token files come to be made or read in another way."""
+AT_ONCE = 1 << 22
+"""Characters that are tokenised together, on all cores."""
 Progress = Callable[[int, int | None], None]
 """Told how many bytes are done, and of how many where that is known."""
 
@@ -31,13 +37,23 @@ class Tokens:
 
     ids: Array
     documents: Array
-    """Where each document begins."""
+    """Where each document begins; those without tokens are left out."""
     sentences: Array | None
     """Where each sentence begins, if they were asked for."""
     bytes: int
     """Of the text that the ids stand for."""
     digest: str
     """SHA-256 of the ids."""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Text to tokenise, whole or by sentence; and the bytes that are gone through with it."""
+
+    pieces: list[str]
+    bytes: int
+    ends: bool
+    """Whether a document ends here."""
 
 
 def tokenised(
@@ -48,11 +64,11 @@ def tokenised(
     progress: Progress | None = None,
 ) -> Tokens:
     """The token file of a corpus, from the cache or made for it."""
-    known = f"{texts.key()} {tokenizer.digest()} {by_sentence}"
+    known = f"{FORM} {__version__} {texts.key()} {tokenizer.digest()} {by_sentence}"
     folder = cache / "tokens" / hashlib.sha256(known.encode()).hexdigest()[:32]
     if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with files.new_folder(folder) as stage:
+        # Another process may have made the same meanwhile.
+        with suppress(AlreadyThere), files.new_folder(folder) as stage:
             _write(stage, texts, tokenizer, by_sentence, progress or (lambda done, of: None))
     return read_tokens(folder)
 
@@ -64,7 +80,10 @@ def read_tokens(folder: Path) -> Tokens:
         array: Array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         return array
 
-    ids = np.memmap(folder / "ids.bin", dtype=about["dtype"], mode="r")
+    dtype, file = np.dtype(about["dtype"]), folder / "ids.bin"
+    if file.stat().st_size != about["tokens"] * dtype.itemsize:
+        raise BrokenFile(f"{file} is damaged; remove its folder, and it is made anew")
+    ids = np.memmap(file, dtype, mode="r")
     by_sentence = mapped("sentences") if (folder / "sentences.npy").exists() else None
     return Tokens(ids, mapped("documents"), by_sentence, about["bytes"], about["digest"])
 
@@ -72,46 +91,66 @@ def read_tokens(folder: Path) -> Tokens:
 def _write(
     stage: Path, texts: Texts, tokenizer: Tokenizer, by_sentence: bool, progress: Progress
 ) -> None:
-    end = tokenizer.special.get("<|endoftext|>")
+    last = tokenizer.special.get("<|endoftext|>")
+    end = [] if last is None else [last]
     dtype = np.dtype(np.uint16 if tokenizer.rows <= 1 << 16 else np.uint32)
-    digest, done, size = hashlib.sha256(), 0, 0
-    documents, starts, begins = [], [], True
-
-    def tell(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(done, texts.size())
-
+    digest, done, size, of = hashlib.sha256(), 0, 0, texts.size()
+    documents, starts, begins = array("q"), array("q"), True
     with (stage / "ids.bin").open("wb") as file:
-        portions = counting(texts, tell)
-        while batch := list(islice(portions, AT_ONCE)):
-            for pieces, ends in _encoded(batch, tokenizer, by_sentence):
-                if begins:
-                    documents.append(size)
-                lengths = np.cumsum([0, *map(len, pieces)])
-                starts.append(size + lengths[:-1])
-                ids = [i for piece in pieces for i in piece]
-                ids += [end] if ends and end is not None else []
-                data = np.array(ids, dtype).tobytes()
-                digest.update(data)
-                file.write(data)
-                size += len(ids)
-                begins = ends
+        for portion, pieces in _encoded(_portions(texts, by_sentence), tokenizer):
+            ids = np.fromiter(chain(*pieces, end if portion.ends else []), dtype)
+            if begins and len(ids):
+                documents.append(size)
+            starts.extend((size + np.cumsum([0, *map(len, pieces)])[:-1]).tolist())
+            begins = portion.ends or (begins and not len(ids))
+            digest.update(ids.tobytes())
+            file.write(ids.tobytes())
+            size += len(ids)
+            done += portion.bytes
+            progress(done, of)
     if not size:
         raise EmptyCorpus(f"{texts.name} holds no tokens; expected text to learn from")
     np.save(stage / "documents.npy", np.array(documents, np.int64))
     if by_sentence:
-        np.save(stage / "sentences.npy", np.concatenate(starts).astype(np.int64))
+        np.save(stage / "sentences.npy", np.array(starts, np.int64))
     about = {"dtype": dtype.name, "bytes": done, "digest": digest.hexdigest(), "tokens": size}
     (stage / "about.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
+def _portions(texts: Texts, by_sentence: bool) -> Iterator[Portion]:
+    """Portions as they come; or with whole sentences, the last of which may wait for the next."""
+    kept = ""
+    for text, ends in texts.portions():
+        size = len(text.encode())
+        if not by_sentence:
+            yield Portion([text], size, ends)
+            continue
+        text = kept + text
+        found = sentences(text)
+        kept = "" if ends else text[found[-1].start if found else 0 :]
+        if len(kept) > reading.PORTION:  # longer than any sentence: a text without stops
+            kept = ""
+        pieces = [sentence.text for sentence in (found[:-1] if kept else found)]
+        yield Portion(pieces, size, ends)
+
+
 def _encoded(
-    batch: list[tuple[str, bool]], tokenizer: Tokenizer, by_sentence: bool
-) -> Iterator[tuple[list[list[int]], bool]]:
-    """The ids of each portion, in one piece or by sentence."""
-    cut = [[s.text for s in sentences(t)] if by_sentence else [t] for t, _ in batch]
-    together = iter(tokenizer.encode_many((piece for pieces in cut for piece in pieces), False))
-    for pieces, (_, ends) in zip(cut, batch, strict=True):
-        ids = list(islice(together, len(pieces)))
-        yield [piece for piece in ids if piece] if by_sentence else ids, ends
+    portions: Iterator[Portion], tokenizer: Tokenizer
+) -> Iterator[tuple[Portion, list[list[int]]]]:
+    """Each portion with the ids of its pieces, those that have any; many are encoded at once."""
+    for batch in _batches(portions):
+        together = iter(tokenizer.encode_many((p for b in batch for p in b.pieces), framed=False))
+        for portion in batch:
+            yield portion, [ids for ids in islice(together, len(portion.pieces)) if ids]
+
+
+def _batches(portions: Iterator[Portion]) -> Iterator[list[Portion]]:
+    batch: list[Portion] = []
+    size = 0
+    for portion in portions:
+        batch.append(portion)
+        size += sum(map(len, portion.pieces))
+        if size >= AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    yield batch

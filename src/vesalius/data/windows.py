@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius.data.batches import Batch, generator, spread
+from vesalius.data.masking import IGNORED
 from vesalius.data.tokens import Tokens
 from vesalius.errors import EmptyCorpus
 
@@ -19,7 +20,8 @@ from vesalius.errors import EmptyCorpus
 class Windows:
     """{"ids": batch x window, "targets": batch x window}; or, by ffnn, "targets": batch.
 
-    Validation goes through the text once, and predicts each token but the first ones.
+    Validation goes through the text once, and predicts each token but the first, or, by ffnn, but
+    the first window. Nothing is asked of places beyond the end of the text.
     """
 
     tokens: Tokens
@@ -42,7 +44,10 @@ class Windows:
 
     def valid(self, most: int | None = None) -> Iterator[Batch]:
         ids = self.held_out.ids
-        starts = np.arange(0, len(ids) - self.window, 1 if self.single else self.window)
+        if self.single:
+            starts = np.arange(len(ids) - self.window)
+        else:
+            starts = np.arange(0, len(ids) - 1, self.window)
         starts = starts[spread(len(starts), most)]
         for i in range(0, len(starts), self.batch):
             yield self._batch(ids, starts[i : i + self.batch])
@@ -70,27 +75,32 @@ class Streams:
             require_length(tokens, self.window, purpose, self.batch)
 
     def train(self, step: int) -> Batch:
-        ids, streams = self.tokens.ids, self.batch
-        # An epoch begins at another place each time, so that windows are cut at other words.
-        spare = min(self.window, len(ids) - streams * (self.window + 1))
-        length = (len(ids) - spare) // streams
-        epoch, position = divmod(step, (length - 1) // self.window)
-        offset = int(generator(self.seed, epoch).integers(spare + 1))
-        starts = offset + np.arange(streams) * length + position * self.window
-        fresh = np.full(streams, position == 0)
-        return {**_cut(ids, starts, self.window), "fresh": fresh}
+        # Each row begins where the one before it ends. An epoch begins at another place each time,
+        # so that windows are cut at other words and all of the text has its turn.
+        ids, stride = self.tokens.ids, self.batch * self.window
+        windows = max(1, (len(ids) - 1 - self.window) // stride)
+        epoch, position = divmod(step, windows)
+        offset = int(generator(self.seed, epoch).integers(len(ids) - windows * stride))
+        return self._batch(ids, offset, windows * self.window, position)
 
     def valid(self, most: int | None = None) -> Iterator[Batch]:
-        """One stream for each row of a batch, from its beginning."""
+        """One stream for each row of a batch, from its beginning; each token but the first once.
+
+        Nothing is asked of places beyond the end of a row.
+        """
         ids = self.held_out.ids
-        length = len(ids) // self.batch
-        windows = (length - 1) // self.window
+        length = -(-(len(ids) - 1) // self.batch)
+        windows = -(-length // self.window)
         if most is not None:
             windows = min(windows, max(1, most // self.batch))
         for position in range(windows):
-            starts = np.arange(self.batch) * length + position * self.window
-            fresh = np.full(self.batch, position == 0)
-            yield {**_cut(ids, starts, self.window), "fresh": fresh}
+            yield self._batch(ids, 0, length, position)
+
+    def _batch(self, ids: Array, offset: int, length: int, position: int) -> Batch:
+        """Rows of so many tokens from an offset on: the windows at one position of each."""
+        begin = offset + np.arange(self.batch) * length
+        batch = _cut(ids, begin + position * self.window, self.window, begin + length)
+        return {**batch, "fresh": np.full(self.batch, position == 0)}
 
 
 def require_length(tokens: Tokens, window: int, purpose: str, streams: int = 1) -> None:
@@ -103,6 +113,10 @@ def require_length(tokens: Tokens, window: int, purpose: str, streams: int = 1) 
         )
 
 
-def _cut(ids: Array, starts: Array, window: int) -> Batch:
-    rows = ids[starts[:, None] + np.arange(window + 1)].astype(np.int64)
-    return {"ids": rows[:, :-1], "targets": rows[:, 1:]}
+def _cut(ids: Array, starts: Array, window: int, ends: Array | None = None) -> Batch:
+    """Windows from their starts on; targets go up to the end of the text, or to the ends given."""
+    last = len(ids) - 1
+    places = starts[:, None] + np.arange(window + 1)
+    rows = ids[np.minimum(places, last)].astype(np.int64)
+    beyond = places[:, 1:] > (last if ends is None else np.minimum(ends, last)[:, None])
+    return {"ids": rows[:, :-1], "targets": np.where(beyond, IGNORED, rows[:, 1:])}

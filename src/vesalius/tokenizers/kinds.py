@@ -1,4 +1,4 @@
-"""The three kinds of vocabulary, each as a tokenizer of the library: bytes, pieces, characters.
+"""The kinds of vocabulary, each as a tokenizer of the library: bytes, pieces, characters, words.
 
 How text is cleaned, cut, joined again and framed with special tokens belongs to the kind; which
 tokens there are is given.
@@ -65,6 +65,7 @@ def words(vocabulary: Mapping[str, int]) -> Any:
     inner.pre_tokenizer = pre_tokenizers.Split(
         Regex(r"\w+|[^\w\s]"), behavior="removed", invert=True
     )
-    inner.decoder = decoders.WordPiece(prefix="", cleanup=True)
+    # No word goes on with this prefix: all are joined by spaces, but for signs and endings.
+    inner.decoder = decoders.WordPiece(prefix="##", cleanup=True)
     inner.add_special_tokens([name for name in (END_OF_TEXT, FRAME[1]) if name in vocabulary])
     return inner

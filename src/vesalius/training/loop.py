@@ -39,9 +39,12 @@ from vesalius.training.processes import Processes, carried, gathered, resumed, s
 from vesalius.training.recipe import Recipe, read_recipe
 from vesalius.training.sampling import sample
 from vesalius.training.saving import POSITION, Checkpoints, locked
+from vesalius.training.sharding import FOLDER as SHARDS
+from vesalius.training.sharding import read_shards, write_shards
 from vesalius.training.sources import Tell, open_source
 from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
 
+OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
 INCONSEQUENTIAL = ("save_every", "keep", "log_every", "sample_every", "tensorboard", "parallel")
 """Settings that a run may go on with others of: its numbers do not depend on them."""
 
@@ -139,6 +142,10 @@ class Run:
         for watcher in watchers:
             watcher.ends(self, reason)
         return Outcome(self.folder, self.step, reason, self.valid)
+
+    def stop(self, reason: str) -> None:
+        """Save after this step and leave; for watchers, and for signals."""
+        self._stop = reason
 
     # One step ----------------------------------------------------------------
 
@@ -276,7 +283,7 @@ class Run:
         def heard(number: int, frame: Any) -> None:
             if self._stop:
                 raise KeyboardInterrupt
-            self._stop = signal.Signals(number).name
+            self.stop(signal.Signals(number).name)
 
         try:
             before = {kind: signal.signal(kind, heard) for kind in (signal.SIGTERM, signal.SIGINT)}
@@ -289,22 +296,31 @@ class Run:
                 signal.signal(kind, handler)
 
     def _save(self, watchers: list[Watcher]) -> None:
-        weights, moments = gathered(self.network, self.optimiser)
+        sharded = self.processes.parallel == "fsdp"
+        weights, moments = ({}, {}) if sharded else gathered(self.network, self.optimiser)
         state = carried(self.state, self.processes)
-        if self.processes.first:
-            also = self.best[0] if self.how.patience else None
 
-            def write(stage: Path) -> None:
-                self._model(weights).save(stage)
-                for name, kept in (("optimiser", moments), ("state", dict(enumerate(state)))):
-                    arrays = {str(key): tensor.numpy() for key, tensor in kept.items()}
-                    files.write(stage / f"{name}.safetensors", arrays, "float32")
+        def write(stage: Path) -> None:
+            if sharded:
+                write_shards(stage, self.network, self.optimiser)
+            if self.processes.first:
+                if not sharded:
+                    self._model(weights).save(stage)
+                    files.write(stage / OPTIMISER, _arrays(moments), "float32")
+                files.write(stage / STATE, _arrays(dict(enumerate(state))), "float32")
                 self._write_preprocessing(stage)
                 (stage / POSITION).write_text(json.dumps(self._position(), indent=2) + "\n")
+            if sharded:
+                self.processes.wait()
 
-            saved = self.checkpoints.save(self.step, write, also)
+        if self.processes.first:
+            also = self.best[0] if self.how.patience else None
+            told = (lambda stage: write(self.processes.said(stage))) if sharded else write
+            saved = self.checkpoints.save(self.step, told, also)
             for watcher in watchers:
                 watcher.saved(self, saved)
+        elif sharded:
+            write(self.processes.said(None))
         self.processes.wait()
 
     def _write_preprocessing(self, folder: Path) -> None:
@@ -313,8 +329,7 @@ class Run:
             (folder / "preprocessing.json").write_text(f"{text}\n")
 
     def _model(self, weights: Mapping[str, Tensor]) -> Model:
-        state = {name: tensor.numpy() for name, tensor in weights.items()}
-        return Model(self.config, state, self.source.tokenizer)
+        return Model(self.config, _arrays(weights), self.source.tokenizer)
 
     def _position(self) -> dict[str, Any]:
         return {
@@ -335,12 +350,13 @@ class Run:
 
     def _finish(self) -> None:
         """The model of the run: the last one, or the best where patience was asked for."""
-        if not self.processes.first:
-            return
-        step = self.best[0] if self.how.patience else self.step
-        folder = self.checkpoints.folder / f"step-{step:08d}"
-        load(folder).save(self.folder / "model")
-        self._write_preprocessing(self.folder / "model")
+        best = self.checkpoints.folder / f"step-{self.best[0]:08d}"
+        weights, _ = gathered(self.network, self.optimiser)
+        if self.processes.first:
+            earlier = self.how.patience and self.best[0] != self.step
+            model = load(best) if earlier else self._model(weights)
+            model.save(self.folder / "model")
+            self._write_preprocessing(self.folder / "model")
 
     def _found(self, resume: bool) -> Path | None:
         """The checkpoint to go on from."""
@@ -365,10 +381,12 @@ class Run:
         self.step, self.seconds = position["step"], position["seconds"]
         self.valid = position["valid"]
         self.best = tuple(position["best"]) if position["best"] else (0, math.inf)
-        moments, state = (
-            files.read(folder / f"{name}.safetensors").arrays for name in ("optimiser", "state")
-        )
-        scattered(self.network, self.optimiser, load(folder).state, moments)
+        if (folder / SHARDS).exists():
+            read_shards(folder, self.network, self.optimiser)
+        else:
+            moments = files.read(folder / OPTIMISER).arrays
+            scattered(self.network, self.optimiser, load(folder).state, moments)
+        state = files.read(folder / STATE).arrays
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 
     # What is trained ---------------------------------------------------------
@@ -413,6 +431,10 @@ class Run:
                 )
             network.load_state_dict(state)
         return network.to(self.device)
+
+
+def _arrays(tensors: Mapping[Any, Tensor]) -> dict[str, np.ndarray]:
+    return {str(name): tensor.numpy() for name, tensor in tensors.items()}
 
 
 def _joined(states: list[State]) -> State:

@@ -23,13 +23,17 @@ def optimiser(network: nn.Module, how: Training) -> torch.optim.Optimizer:
 
 
 def learning_rate(how: Training, step: int) -> float:
-    """The rate of a step, counted from 0."""
-    if step < how.warmup:
+    """The rate of a step, counted from 0: it rises to the full one, then follows the schedule.
+
+    Cosine is at its end when all steps are done, so that none is lost where that is nothing.
+    """
+    since = step - how.warmup
+    if since < 0:
         return how.learning_rate * (step + 1) / (how.warmup + 1)
     if how.schedule == "constant":
         return how.learning_rate
     if how.schedule == "step":
-        return how.learning_rate * how.step_factor ** (step // how.step_every)
-    done = min(1.0, (step - how.warmup) / max(1, how.steps - how.warmup))
+        return how.learning_rate * how.step_factor ** (since // how.step_every)
+    done = min(1.0, since / max(1, how.steps - how.warmup))
     share = how.final_rate + (1 - how.final_rate) * (1 + math.cos(math.pi * done)) / 2
     return how.learning_rate * share

@@ -6,8 +6,10 @@ nothing.
 """
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -62,6 +64,8 @@ class Processes:
         if self.parallel == "fsdp":
             from torch.distributed.fsdp import fully_shard
 
+            # Logits are views of products; it warns of changing them in place, which nothing does.
+            warnings.filterwarnings("ignore", ".*returned a view tensor", UserWarning)
             for block in getattr(network, "blocks", ()):
                 fully_shard(block)
             fully_shard(network)
@@ -90,6 +94,13 @@ class Processes:
     def any(self, here: bool) -> bool:
         """Whether it is so in any process."""
         return self.added({"here": float(here)})["here"] > 0
+
+    def said(self, path: Path | None) -> Path:
+        """What the first process says, heard by all."""
+        heard = [path]
+        torch.distributed.broadcast_object_list(heard)
+        assert heard[0] is not None
+        return heard[0]
 
     def wait(self) -> None:
         if self.count > 1:

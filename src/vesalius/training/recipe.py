@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, nearest
+from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, WrongKind, nearest
+from vesalius.families import configuration, family_of
 from vesalius.families.configs import Config, setting
 
 
@@ -129,7 +130,7 @@ def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> R
 
 
 def recipe(said: Mapping[str, Any], changes: Mapping[str, str] | None = None) -> Recipe:
-    """A recipe from what its file says."""
+    """A recipe from what its file says; None is as if nothing were said."""
     from vesalius.training.objectives import objective_named
 
     said = {key: dict(v) if isinstance(v, Mapping) else v for key, v in said.items()}
@@ -138,48 +139,103 @@ def recipe(said: Mapping[str, Any], changes: Mapping[str, str] | None = None) ->
     for key in said:
         if key not in KEYS:
             raise UnknownSetting(f"a recipe has no {key!r}; {nearest(key, KEYS)}")
-    tables = {key: said.get(key, {}) for key in ("model", "data", "training")}
-    for key, table in tables.items():
-        if not isinstance(table, dict):
-            raise ImpossibleSetting(f"[{key}] must be a table of settings, got {table!r}")
-    seed = said.get("seed", 0)
-    if type(seed) is not int or seed < 0:
-        raise ImpossibleSetting(f"seed must be a whole number from 0 on, got {seed!r}")
-    if "family" not in said and "init" not in said:
-        raise ImpossibleSetting("a recipe says its family, or a model to start from as init")
+    tables = {key: _table(key, said.get(key)) for key in ("model", "data", "training")}
+    for key in ("title", "family", "init", "objective"):
+        if not isinstance(said.get(key), str | None):
+            raise ImpossibleSetting(f"{key} must be text, got {said[key]!r}")
+    seed = 0 if said.get("seed") is None else said["seed"]
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ImpossibleSetting(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     objective = objective_named(said.get("objective"))
-    return Recipe(
+    read = Recipe(
         family=said.get("family"),
         init=said.get("init"),
         objective=objective.name,
         data=_section("data", objective.data, tables["data"]),
         training=_section("training", Training, tables["training"]),
-        model=tables["model"],
+        model={name: value for name, value in tables["model"].items() if value is not None},
         seed=seed,
-        title=str(said.get("title", "")),
+        title=said.get("title") or "",
     )
+    _require_family(read, objective.families, tables["model"])
+    _require_possible(read)
+    return read
+
+
+def _table(key: str, table: Any) -> dict[str, Any]:
+    if not isinstance(table, dict | None):
+        raise ImpossibleSetting(f"[{key}] must be a table of settings, got {table!r}")
+    return table or {}
 
 
 def _section(name: str, kind: type[Config], said: Mapping[str, Any]) -> Any:
+    _require_known(name, kind, said)
+    try:
+        return kind(**{key: value for key, value in said.items() if value is not None})
+    except ImpossibleSetting as error:
+        raise ImpossibleSetting(f"[{name}] {error}") from error
+
+
+def _require_known(name: str, kind: type[Config], said: Mapping[str, Any]) -> None:
     for key in said:
         if key not in kind.settings():
             raise UnknownSetting(f"[{name}] has no {key!r}; {nearest(key, kind.settings())}")
-    try:
-        return kind(**said)
-    except ImpossibleSetting as error:
-        raise ImpossibleSetting(f"[{name}] {error}") from error
+
+
+def _require_family(read: Recipe, families: tuple[str, ...], said: Mapping[str, Any]) -> None:
+    """What can be told of the model before its data: its family, and each setting on its own."""
+    if read.family is None:
+        if read.init is None:
+            raise ImpossibleSetting("a recipe says its family, or a model to start from as init")
+        return
+    default = configuration(read.family)
+    family = family_of(default).name
+    if family not in families:
+        raise WrongKind(f"{read.objective} is for {', '.join(families)}, not {family}")
+    _require_known("model", type(default), said)
+    for key, value in read.model.items():
+        try:
+            default._check(key, value, default.settings()[key])
+        except ImpossibleSetting as error:
+            raise ImpossibleSetting(f"[model] {error}") from error
+
+
+def _require_possible(read: Recipe) -> None:
+    """What would otherwise come out after steps of work, or not at all."""
+    how = read.training
+    if how.sample_every and read.objective != "next-token":
+        raise WrongKind(f"[training] sample_every is for next-token, not for {read.objective}")
+    if how.precision == "bfloat16" and not quick_bfloat16():
+        raise ImpossibleSetting(
+            "[training] precision is bfloat16, but this processor has no instructions for it, "
+            "and each product would take up to hundreds of times as long; set it to float32"
+        )
+
+
+def quick_bfloat16() -> bool:
+    """Whether products in bfloat16 are done by hardware here."""
+    import torch
+
+    if torch.cuda.is_available():
+        return True
+    onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _change(said: dict[str, Any], change: str, text: str) -> None:
     """What ``--set section.name=text`` does; the value "open" takes a setting away."""
     section, _, name = change.rpartition(".")
-    table = said.setdefault(section, {}) if section else said
+    if section and said.get(section) is None:
+        said[section] = {}
+    table = said[section] if section else said
     if not isinstance(table, dict):
         raise UnknownSetting(f"a recipe has no {change!r}; {nearest(change, KEYS)}")
-    if text == "open":
-        table.pop(name, None)
-        return
+    table[name] = None if text == "open" else _value(text)
+
+
+def _value(text: str) -> Any:
     try:
-        table[name] = tomllib.loads(f"value = {text}")["value"]
+        read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        table[name] = text  # a word without quotation marks
+        return text  # a word without quotation marks
+    return read["value"] if len(read) == 1 else text

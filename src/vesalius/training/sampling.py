@@ -20,15 +20,23 @@ def sample(
     """The prompt and what the network makes of it; ``window`` tokens are all that it sees."""
     random = torch.Generator().manual_seed(seed)
     start = tokenizer.special.get("<|endoftext|>", 0)
-    ids = [start] * window + tokenizer.encode(prompt)
+    ids = [start] * window + prompt_ids(tokenizer, prompt)
     known = len(ids)
-    fixed = not hasattr(network, "blocks") and not hasattr(network, "initial_state")
+    inner = getattr(network, "module", network)  # within what several processes wrap it in
+    fixed = not hasattr(inner, "blocks") and not hasattr(inner, "initial_state")
+    device = next(network.parameters()).device
     for _ in range(length):
         # A model of a fixed window reads what stands before the text as ends of other texts.
         seen = ids[-window:] if fixed else ids[max(window - 1, len(ids) - window) :]
-        device = next(network.parameters()).device
         logits = network(torch.tensor([seen], device=device))
         last = (logits if logits.dim() == 2 else logits[:, -1])[0].float().cpu()
         odds = torch.softmax(last / temperature, dim=-1)
         ids.append(int(torch.multinomial(odds, 1, generator=random)))
-    return prompt + tokenizer.decode(ids[known:])
+    # Only together is it known whether a space stands between the prompt and what follows.
+    return prompt + tokenizer.decode(ids[window:])[len(tokenizer.decode(ids[window:known])) :]
+
+
+def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """The tokens that a sample begins with, unframed: the text is to go on."""
+    (ids,) = tokenizer.encode_many([prompt], framed=False)
+    return ids

@@ -57,7 +57,8 @@ class Checkpoints:
                 self._remove(target)
             with files.new_folder(target) as stage:
                 write(stage)
-                manifest = {file.name: _digest(file) for file in sorted(stage.iterdir())}
+                written = sorted(file for file in stage.rglob("*") if file.is_file())
+                manifest = {file.relative_to(stage).as_posix(): _digest(file) for file in written}
                 (stage / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
         except OSError as error:
             raise SaveFailed(

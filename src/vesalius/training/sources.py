@@ -6,24 +6,37 @@ set where the recipe leaves it open.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vesalius import tokenizers
+from vesalius import __version__, tokenizers
 from vesalius.checkpoints import files
 from vesalius.data import images, registry, series, texts
-from vesalius.data.batches import Batches
+from vesalius.data.batches import Batches, generator
 from vesalius.data.pairs import MaskedText
 from vesalius.data.tokens import Tokens, tokenised
 from vesalius.data.windows import Streams, Windows
-from vesalius.errors import BrokenFile, ImpossibleSetting
+from vesalius.errors import (
+    AlreadyThere,
+    BrokenFile,
+    ImpossibleSetting,
+    NotInVocabulary,
+    UnknownCorpus,
+    UnusableData,
+)
 from vesalius.families.configs import Config
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.recipe import ImageData, Recipe, SeriesData, TextData
+from vesalius.training.sampling import prompt_ids
 
 Tell = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and of how much where that is known."""
+LEARNING = 2
+"""Counted up when vocabularies come to be learnt in another way."""
+PAIR = 7
+"""Tokens that a row of two texts has at least: three marks, and something of each."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +76,13 @@ def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tel
         what = f"tokens of {part.name}"
         return tokenised(part, tokenizer, cache, masked, lambda done, of: tell(what, done, of))
 
-    tokens, held_out = made(train), made(valid)
     how = recipe.training
+    if how.sample_every:
+        _require_prompt(tokenizer, how.prompt)
+    tokens, held_out = made(train), made(valid)
 
     def batches(config: Any) -> Batches:
-        window = data.window or getattr(config, "context", None) or 64
+        window = _window(data, config, recipe.objective)
         if masked:
             return MaskedText(
                 tokens,
@@ -89,14 +104,33 @@ def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tel
     return Source({"vocabulary": tokenizer.rows}, batches, tokens.digest, tokenizer)
 
 
+def _require_prompt(tokenizer: Tokenizer, prompt: str) -> None:
+    try:
+        prompt_ids(tokenizer, prompt)
+    except NotInVocabulary as error:
+        raise NotInVocabulary(f"[training] prompt: {error}") from error
+
+
+def _window(data: TextData, config: Any, objective: str) -> int:
+    """The tokens of a window: the model's context, unless the recipe says otherwise."""
+    context = getattr(config, "context", None)
+    window: int = data.window or context or 64
+    fixed = context is not None and not hasattr(config, "heads")
+    if context is not None and (window > context or (fixed and window < context)):
+        raise ImpossibleSetting(
+            f"[data] window is {window}, but the model's context {context}; leave it out to follow"
+        )
+    least = {"next-token": 1, "mlm": 3}.get(objective, PAIR)
+    if window < least:
+        raise ImpossibleSetting(f"{objective} needs windows of {least} tokens, got {window}")
+    return window
+
+
 def text_parts(data: TextData) -> tuple[texts.Texts, texts.Texts]:
     """What to train on, and what to validate on."""
-    if data.corpus == "stories":
-        held_out = max(1000, data.words // 20)
-        return texts.StoryTexts(data.words, seed=1), texts.StoryTexts(held_out, seed=2)
-    whole = _read_texts(data.corpus)
-    if data.valid is not None:
-        return whole, _read_texts(data.valid)
+    whole: texts.Texts = _texts(data.corpus, data.words, seed=1)
+    if data.valid is not None or not isinstance(whole, texts.FileTexts):
+        return whole, _texts(data.valid or data.corpus, max(1000, data.words // 20), seed=2)
     parts = {
         name: texts.FileTexts(tuple(p for p in whole.parts if name in p.file.parent.parts[-1:]))
         for name in ("train", "valid")
@@ -108,14 +142,32 @@ def text_parts(data: TextData) -> tuple[texts.Texts, texts.Texts]:
     return texts.split(whole, data.split)
 
 
-def _read_texts(name: str) -> texts.FileTexts:
-    if Path(name).exists():
+def _texts(name: str, words: int, seed: int) -> texts.Texts:
+    """A text file, a folder of them, or a corpus by name; of stories, so many words."""
+    if name == "stories":
+        return texts.StoryTexts(words, seed)
+    if _here(name):
         return texts.read_texts(name)
-    found = (file for file in registry.locate(name) if file.suffix in texts.SUFFIXES)
-    parts = tuple(texts.Part(file, 0, file.stat().st_size) for file in sorted(found))
-    if not parts:
-        raise BrokenFile(f"the corpus {name} holds no text")
-    return texts.FileTexts(parts)
+    found = _located(name, "text", lambda file: file.suffix in texts.SUFFIXES)
+    return texts.FileTexts(
+        tuple(texts.Part(file, 0, file.stat().st_size) for file in sorted(found))
+    )
+
+
+def _here(name: str) -> bool:
+    """Whether a corpus is a file or folder of one's own; the empty name is none."""
+    return bool(name) and Path(name).exists()
+
+
+def _located(name: str, kind: str, wanted: Callable[[Path], bool]) -> list[Path]:
+    """The files of a corpus by name that hold what is wanted, those to train on first."""
+    try:
+        found = [file for file in registry.locate(name) if wanted(file)]
+    except UnknownCorpus as error:
+        raise UnknownCorpus(f"there is no file or folder {name!r}; {error}") from error
+    if not found:
+        raise UnusableData(f"the corpus {name} holds no {kind}")
+    return sorted(found, key=lambda file: ("train" not in file.name.lower(), file))
 
 
 def _tokenizer(
@@ -138,13 +190,14 @@ def _tokenizer(
         return found
     # Characters are not learnt but listed, so those of all the text are.
     parts = (train, valid) if data.tokenizer == "characters" else (train,)
-    known = repr([data.tokenizer, data.vocabulary, *(part.key() for part in parts)])
+    learning = (LEARNING, __version__, data.tokenizer, data.vocabulary)
+    known = repr([*learning, *(part.key() for part in parts)])
     folder = cache / "tokenizers" / hashlib.sha256(known.encode()).hexdigest()[:32]
     if not folder.exists():
         tell(f"a vocabulary of {data.tokenizer}", 0, None)
         learnt = learners[data.tokenizer](text for part in parts for text, _ in part.portions())
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with files.new_folder(folder) as stage:
+        # Another process may have learnt the same meanwhile.
+        with suppress(AlreadyThere), files.new_folder(folder) as stage:
             learnt.save(stage)
     read = tokenizers.read_tokenizer(folder)
     assert read is not None
@@ -155,7 +208,11 @@ def _images(recipe: Recipe, data: ImageData) -> Source:
     training, validation = image_parts(data)
     if data.side is not None:
         training, validation = (images.shrunk(part, data.side) for part in (training, validation))
-    _, channels, side, _ = training.pixels.shape
+    _, channels, side, width = training.pixels.shape
+    if side != width:
+        raise UnusableData(f"expected square images, got {side} x {width}")
+    if recipe.objective == "image-classes":
+        series.require_labels(training, validation)
     common: dict[str, Any] = {
         "training": training,
         "validation": validation,
@@ -176,37 +233,35 @@ def _images(recipe: Recipe, data: ImageData) -> Source:
         return images.MaskedPixels(levels=data.levels, ratio=data.mask_ratio, **common)
 
     if recipe.objective == "image-classes":
-        classes = 0 if training.labels is None else int(training.labels.max()) + 1
-        implied["classes"] = max(classes, len(training.names))
+        implied["classes"] = _classes(training, validation)
     scaling = images.ImageParts(**common).scaling
     kept: dict[str, Any] = _kept(scaling)
     if "levels" in data.settings() and "vocabulary" in implied:
         kept = {"levels": data.levels, "side": side}
     return Source(
-        implied, batches, _digest(training.pixels), preprocessing={**kept, "names": training.names}
+        implied,
+        batches,
+        _digest(training.pixels, training.labels),
+        preprocessing={**kept, "names": training.names},
     )
 
 
 def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
     """Images to train on, and to validate on."""
-    if data.valid is not None:
-        return images.read_images(data.corpus), images.read_images(data.valid)
-    if Path(data.corpus).exists():
-        whole = images.read_images(data.corpus)
+    if _here(data.corpus):
+        files = [Path(data.corpus)]
     else:
-        files = [file for file in registry.locate(data.corpus) if "images" in file.name]
-        first, *others = sorted(files, key=lambda file: "train" not in file.name)
-        whole = images.read_images(first)
-        if others:
-            return whole, images.read_images(others[0])
-    cut = _cut(len(whole), data.split)
-    parts = [
+        files = _located(data.corpus, "images", lambda file: "images" in file.name)
+    whole = images.read_images(files[0])
+    if data.valid is not None or len(files) > 1:
+        return whole, images.read_images(data.valid or files[1])
+    train, valid = (
         images.Images(
             whole.pixels[rows], None if whole.labels is None else whole.labels[rows], whole.names
         )
-        for rows in (slice(cut), slice(cut, None))
-    ]
-    return parts[0], parts[1]
+        for rows in _rows(len(whole), data.split)
+    )
+    return train, valid
 
 
 def _series(recipe: Recipe, data: SeriesData) -> Source:
@@ -214,8 +269,8 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
     longest = max(len(values) for part in (training, validation) for values in part.values)
     implied = {"channels": training.values[0].shape[1], "context": longest}
     if recipe.objective == "series-classes":
-        classes = 0 if training.labels is None else int(training.labels.max()) + 1
-        implied["outputs"] = max(classes, len(training.names))
+        series.require_labels(training, validation)
+        implied["outputs"] = _classes(training, validation)
     scaling = series.Scaling.of(training.values)
     common: dict[str, Any] = {
         "training": training,
@@ -236,41 +291,56 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
     return Source(
         implied,
         batches,
-        _digest(*training.values),
+        _digest(*training.values, training.labels),
         preprocessing={**kept, "names": training.names},
     )
 
 
 def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
     """Series to train on, and to validate on."""
-    if data.valid is not None:
-        return series.read_ts(data.corpus), series.read_ts(data.valid)
-    if Path(data.corpus).exists():
-        whole = series.read_ts(data.corpus)
+    if _here(data.corpus):
+        files = [Path(data.corpus)]
     else:
-        files = registry.locate(data.corpus)
-        first, *others = sorted(files, key=lambda file: "TRAIN" not in file.name)
-        whole = series.read_ts(first)
-        if others:
-            return whole, series.read_ts(others[0])
-    cut = _cut(len(whole), data.split)
-    parts = [
+        files = _located(data.corpus, "series", lambda file: file.suffix == ".ts")
+    whole = _read_series(files[0])
+    if data.valid is not None or len(files) > 1:
+        return whole, _read_series(Path(data.valid) if data.valid is not None else files[1])
+    train, valid = (
         series.Series(
-            whole.values[rows], None if whole.labels is None else whole.labels[rows], whole.names
+            [whole.values[row] for row in rows],
+            None if whole.labels is None else whole.labels[rows],
+            whole.names,
         )
-        for rows in (slice(cut), slice(cut, None))
-    ]
-    return parts[0], parts[1]
+        for rows in _rows(len(whole), data.split)
+    )
+    return train, valid
 
 
-def _cut(count: int, share: float) -> int:
-    """Where the last share of so many begins; neither part is empty."""
+def _read_series(file: Path) -> series.Series:
+    if not file.is_file():
+        raise BrokenFile(f"there is no file {str(file)!r} to read series from; expected a .ts file")
+    return series.read_ts(file)
+
+
+def _rows(count: int, share: float) -> tuple[Any, Any]:
+    """Which examples to train on, and which to validate on: drawn, because files are often sorted.
+
+    Neither part is empty.
+    """
     if not share or count < 2:
         raise ImpossibleSetting(
             f"there are {count} examples and [data] split is {share}; "
             f"name others to validate on as valid, or set split above 0"
         )
-    return min(count - 1, max(1, round(count * (1 - share))))
+    order = generator(0).permutation(count)
+    cut = min(count - 1, max(1, round(count * (1 - share))))
+    return order[:cut], order[cut:]
+
+
+def _classes(*parts: series.Labelled) -> int:
+    """How many classes there are, in all parts together."""
+    most = max(int(part.labels.max()) + 1 for part in parts if part.labels is not None)
+    return max(most, *(len(part.names) for part in parts))
 
 
 def _kept(scaling: series.Scaling) -> dict[str, Any]:
@@ -280,5 +350,5 @@ def _kept(scaling: series.Scaling) -> dict[str, Any]:
 def _digest(*arrays: Any) -> str:
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(array.tobytes())
+        digest.update(b"" if array is None else array.tobytes())
     return digest.hexdigest()

@@ -4,10 +4,10 @@
 """
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from vesalius.errors import VesaliusError
 
 if TYPE_CHECKING:
     from vesalius.training.loop import Run
@@ -38,16 +38,24 @@ class Watcher:
 
 
 class MetricsFile(Watcher):
-    """One line of JSON for each event; what a resumed run will do again is taken back."""
+    """One line of JSON for each event; what a resumed run will do again is taken back.
+
+    A number that is none, such as an infinite loss, is null.
+    """
 
     def begins(self, run: "Run") -> None:
-        file = run.folder / METRICS
+        file, new = run.folder / METRICS, run.folder / f".{METRICS}"
         kept = [line for line in read_metrics(run.folder) if line["step"] <= run.step]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in kept))
-        self.file = file.open("a", buffering=1)
+        with new.open("w", encoding="utf-8") as opened:
+            opened.writelines(f"{json.dumps(line)}\n" for line in kept)
+            opened.flush()
+            os.fsync(opened.fileno())
+        new.replace(file)
 
     def _write(self, kind: str, run: "Run", metrics: dict[str, Any]) -> None:
-        self.file.write(json.dumps({"kind": kind, "step": run.step, **metrics}) + "\n")
+        line = {"kind": kind, "step": run.step, **{k: _finite(v) for k, v in metrics.items()}}
+        with (run.folder / METRICS).open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line) + "\n")
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
         self._write("train", run, metrics)
@@ -58,8 +66,9 @@ class MetricsFile(Watcher):
     def sampled(self, run: "Run", text: str) -> None:
         self._write("sample", run, {"text": text})
 
-    def ends(self, run: "Run", reason: str) -> None:
-        self.file.close()
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class TensorBoard(Watcher):
@@ -69,10 +78,11 @@ class TensorBoard(Watcher):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise VesaliusError(
+            raise ImportError(
                 "training.tensorboard needs TensorBoard: pip install tensorboard"
             ) from error
-        self.writer: Any = SummaryWriter(run.folder / "tensorboard", purge_step=run.step)
+        # From this step on, what an interrupted run wrote does not count.
+        self.writer: Any = SummaryWriter(run.folder / "tensorboard", purge_step=run.step + 1)
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
@@ -81,6 +91,12 @@ class TensorBoard(Watcher):
     def validated(self, run: "Run", metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             self.writer.add_scalar(f"valid/{name}", value, run.step)
+
+    def sampled(self, run: "Run", text: str) -> None:
+        self.writer.add_text("sample", text, run.step)
+
+    def saved(self, run: "Run", folder: Path) -> None:
+        self.writer.flush()  # so that a run that goes on from here has all before it
 
     def ends(self, run: "Run", reason: str) -> None:
         self.writer.close()
@@ -96,40 +112,45 @@ class Curves(Watcher):
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The whole lines of a run's metrics; a killed process may have left half a line."""
     file = folder / METRICS
-    lines = file.read_text().splitlines() if file.exists() else []
+    lines = file.read_text("utf-8", "replace").splitlines() if file.exists() else []
     found = []
     for line in lines:
         try:
-            found.append(json.loads(line))
+            read = json.loads(line)
         except json.JSONDecodeError:
             break
+        if not isinstance(read, dict) or not {"kind", "step"} <= read.keys():
+            break
+        found.append(read)
     return found
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "train": {"label": "training", "color": "#9db4c0", "linewidth": 1.0},
+    "valid": {"label": "validation", "color": "#c0392b", "linewidth": 1.8, "marker": "."},
+}
 
 
 def draw_curves(folder: Path, title: str) -> None:
     """curves.svg and curves.png of a run's folder."""
     from matplotlib.figure import Figure
 
-    lines = read_metrics(folder)
+    lines = [line for line in read_metrics(folder) if line.get("loss") is not None]
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    looks = {"train": ("#9db4c0", 1.0, "training"), "valid": ("#c0392b", 2.0, "validation")}
-    for kind, (colour, width, label) in looks.items():
+    for kind, look in LOOKS.items():
         points = [(line["step"], line["loss"]) for line in lines if line["kind"] == kind]
         if points:
-            axes.plot(*zip(*points, strict=True), color=colour, linewidth=width, label=label)
-    last = next((line for line in reversed(lines) if line["kind"] == "valid"), None)
-    if last:
-        axes.annotate(
-            f"{last['loss']:.3f}",
-            (last["step"], last["loss"]),
-            xytext=(0, 8),
-            textcoords="offset points",
-            ha="right",
-            color=looks["valid"][0],
-        )
-    axes.set(xlabel="step", ylabel="loss", title=title)
+            axes.plot(*zip(*points, strict=True), **look)
+        if points and kind == "valid":
+            beside: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points"}
+            text = f"{points[-1][1]:.4g}"
+            axes.annotate(text, points[-1], color=look["color"], va="center", **beside)
+    axes.set(xlabel="step", ylabel="loss")
+    axes.set_title(title, parse_math=False, loc="left", wrap=True)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#eeeeee")
+    axes.set_axisbelow(True)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
     figure.savefig(folder / "curves.svg")

@@ -1,0 +1,43 @@
+"""SIGKILL at any moment leaves a checkpoint that loads, and a run that goes on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small import small_recipe
+
+from vesalius.checkpoints import files
+from vesalius.training import Run
+from vesalius.training.processes import Processes
+
+SCRIPT = Path(__file__).with_name("killed_small.py")
+
+
+def killed(name, folder, kills):
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), name, str(folder), str(folder / "run"), str(kills)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    times, step = map(int, done.stdout.split())
+    assert times == kills
+    return step
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_run_survives_kills_and_ends_with_the_bits_of_one_that_was_not_killed(kills, tmp_path):
+    step = killed("lstm", tmp_path, kills)
+    how = {"steps": 100_000, "save_every": 1_000_000, "evaluate_every": 100_000}
+    recipe = small_recipe("lstm", tmp_path, **how)
+    with Processes("ddp") as processes:
+        run = Run(recipe, tmp_path / "whole", processes, resume=False)
+        for _ in range(step):
+            run._step([])
+    saved = files.read(tmp_path / f"run/checkpoints/step-{step:08d}/model.safetensors").arrays
+    for name, tensor in run.network.state_dict().items():
+        assert saved[name].tobytes() == tensor.numpy().tobytes(), name

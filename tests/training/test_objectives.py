@@ -1,0 +1,281 @@
+"""What the loop computes is what the paper's equations give on the same parameters and batch."""
+
+import numpy as np
+import pytest
+from small import small_recipe
+
+from vesalius.checkpoints.layout import letters
+from vesalius.data.masking import IGNORED
+from vesalius.equations import (
+    OneHot,
+    bert_mlm_logits,
+    bert_pooled,
+    bert_states,
+    cross_entropy_of_class,
+    distributions,
+    feedforward_loss,
+    masked_loss,
+    masked_square_error,
+    nsp_distribution,
+    patches,
+    recurrent_loss,
+    softmax,
+    transformer_loss,
+    tst_outputs,
+    tst_series,
+    vit_class_logits,
+    vit_patches,
+)
+from vesalius.families import family_of
+from vesalius.training import Run, Watcher
+from vesalius.training.processes import Processes
+
+WITHIN = 2e-6  # relative: the loop computes in single precision, the equations in double
+STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "warmup": 0, "clip": 0.0}
+WHOLE = {"optimiser": "sgd", "weight_decay": 0.0, "warmup": 0, "clip": 0.0, "schedule": "constant"}
+UNEVEN = {"data.mask_ratio": "0.3", "data.whole_words": "true", "data.vocabulary": "80"}
+"""With these, rows have different numbers of masked tokens."""
+
+
+class Peek(Watcher):
+    """Keeps what a run begins with, and what it then says of each step."""
+
+    def begins(self, run):
+        self.config, self.batches, self.how = run.config, run.batches, run.how
+        state = {name: t.double().numpy().copy() for name, t in run.network.state_dict().items()}
+        self.theta = letters(run.config, state)
+        self.losses, self.valid = [], {}
+
+    def stepped(self, run, metrics):
+        self.losses.append(metrics)
+
+    def validated(self, run, metrics):
+        self.valid = metrics
+
+
+def seen(name, folder, steps=1, changes=None, **training):
+    """A run without dropout whose parameters stay, as it was seen from outside."""
+    peek = Peek()
+    training = {"steps": steps, "batch": 6, "validate_on": 50, **STILL, **training}
+    recipe = small_recipe(name, folder, dropout=0.0, changes=changes, **training)
+    go(recipe, folder / "run", [peek])
+    return peek
+
+
+def go(recipe, folder, watchers=()):
+    with Processes("ddp") as processes:
+        return Run(recipe, folder, processes, resume=False).go(list(watchers))
+
+
+def logits(peek, ids):
+    Omega = OneHot(ids, peek.config.vocabulary)
+    return family_of(peek.config).forward(peek.theta, Omega)
+
+
+def close(ours, theirs):
+    assert theirs > 0
+    assert ours == pytest.approx(theirs, rel=WITHIN)
+
+
+@pytest.mark.proves(19)
+def test_the_loss_of_ffnn_is_19(tmp_path):
+    peek = seen("ffnn", tmp_path)
+    batch = peek.batches.train(0)
+    rows = zip(batch["ids"], batch["targets"], strict=True)
+    losses = [feedforward_loss(int(c), softmax(logits(peek, ids))) for ids, c in rows]
+    close(peek.losses[0]["loss"], np.mean(losses))
+
+
+@pytest.mark.proves(20)
+@pytest.mark.parametrize("name", ["gpt2", "transformer", "igpt"])
+def test_the_loss_of_a_transformer_is_20_a_token(name, tmp_path):
+    peek = seen(name, tmp_path)
+    batch = peek.batches.train(0)
+    rows = zip(batch["ids"], batch["targets"], strict=True)
+    losses = [transformer_loss(c, distributions(logits(peek, ids))) for ids, c in rows]
+    close(peek.losses[0]["loss"], sum(losses) / batch["targets"].size)
+
+
+@pytest.mark.proves(21)
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+def test_the_loss_of_a_recurrent_model_is_21_with_its_state_carried_from_step_to_step(
+    name, tmp_path
+):
+    peek = seen(name, tmp_path, steps=3)
+    windows = [peek.batches.train(step) for step in range(3)]
+    whole = np.concatenate([batch["ids"] for batch in windows], axis=1)
+    targets = np.concatenate([batch["targets"] for batch in windows], axis=1)
+    assert (whole[:, 1:] == targets[:, :-1]).all()
+    Y_hat = [distributions(logits(peek, ids)) for ids in whole]
+    each = [
+        [recurrent_loss(int(c[i]), y.T[i]) for i in range(len(c))]
+        for c, y in zip(targets, Y_hat, strict=True)
+    ]
+    for step, losses in enumerate(np.split(np.array(each), 3, axis=1)):
+        close(peek.losses[step]["loss"], losses.mean())
+
+
+def test_a_state_that_is_not_carried_begins_anew_each_step(tmp_path):
+    peek = seen("lstm", tmp_path, steps=2, changes={"data.carried": "false"})
+    for step in range(2):
+        batch = peek.batches.train(step)
+        rows = zip(batch["ids"], batch["targets"], strict=True)
+        losses = [transformer_loss(c, distributions(logits(peek, ids))) for ids, c in rows]
+        close(peek.losses[step]["loss"], sum(losses) / batch["targets"].size)
+
+
+def bert_losses(peek, batch):
+    """(67) and the cross entropy of (58), row by row."""
+    theta, V = peek.theta, peek.config.vocabulary
+    mlm, nsp = [], []
+    for row in range(len(batch["ids"])):
+        ids, segments, real, targets = (
+            batch[key][row] for key in ("ids", "segments", "real", "targets")
+        )
+        H = bert_states(theta, OneHot(ids, V), segments, real)
+        m = targets != IGNORED
+        if peek.config.mlm_head:
+            mlm.append(masked_loss(bert_mlm_logits(theta, H), np.where(m, targets, 0), m))
+        if peek.config.nsp_head:
+            y_hat = nsp_distribution(theta.Pi_N, bert_pooled(theta, H))
+            nsp.append(cross_entropy_of_class(int(batch["next"][row]), y_hat))
+    chosen = int((batch["targets"] != IGNORED).sum())
+    return sum(mlm) / chosen, np.mean(nsp) if nsp else None
+
+
+@pytest.mark.proves(67)
+def test_the_loss_of_masked_text_is_67_a_chosen_token(tmp_path):
+    peek = seen("bert", tmp_path, changes={"objective": "mlm"})
+    mlm, _ = bert_losses(peek, peek.batches.train(0))
+    close(peek.losses[0]["loss"], mlm)
+    assert "nsp" not in peek.losses[0]
+
+
+@pytest.mark.proves(58)
+def test_the_loss_of_sentence_pairs_is_the_cross_entropy_of_58(tmp_path):
+    peek = seen("bert", tmp_path, changes={"objective": "nsp"})
+    assert set(peek.batches.train(0)["next"]) == {0, 1}
+    _, nsp = bert_losses(peek, peek.batches.train(0))
+    close(peek.losses[0]["loss"], nsp)
+
+
+@pytest.mark.proves(58, 67)
+def test_bert_is_trained_on_the_sum_of_both(tmp_path):
+    peek = seen("bert", tmp_path)
+    mlm, nsp = bert_losses(peek, peek.batches.train(0))
+    close(peek.losses[0]["mlm"], mlm)
+    close(peek.losses[0]["nsp"], nsp)
+    close(peek.losses[0]["loss"], mlm + nsp)
+
+
+def test_the_loss_of_masked_series_is_the_square_error_of_a_masked_value(tmp_path):
+    peek = seen("tst series", tmp_path, changes={"model.normalisation": "layer"})
+    batch = peek.batches.train(0)
+    restored = np.concatenate(
+        [
+            tst_series(peek.theta, x.T.astype(float), real)
+            for x, real in zip(batch["series"], batch["real"], strict=True)
+        ],
+        axis=1,
+    )
+    wanted, masked = (np.concatenate(list(batch[key])).T for key in ("target", "masked"))
+    assert 0 < masked.sum() < masked.size
+    close(
+        peek.losses[0]["loss"],
+        masked_square_error(restored, wanted.astype(float), ~masked),
+    )
+
+
+def test_the_loss_of_masked_patches_is_the_square_error_of_a_masked_value(tmp_path):
+    peek = seen("vit patches", tmp_path)
+    batch = peek.batches.train(0)
+    errors = []
+    for pixels, masked in zip(batch["pixels"], batch["masked"], strict=True):
+        Omega = patches(pixels.transpose(1, 2, 0).astype(float), peek.config.patch)
+        errors.append(((vit_patches(peek.theta, Omega, masked) - Omega) ** 2)[:, masked])
+    close(peek.losses[0]["loss"], np.concatenate(errors, axis=1).mean())
+
+
+def test_the_loss_of_masked_pixels_is_that_of_the_masked_ones(tmp_path):
+    peek = seen("igpt masked", tmp_path)
+    batch = peek.batches.train(0)
+    chosen = batch["targets"] != IGNORED
+    losses = [
+        masked_loss(logits(peek, ids), np.where(m, c, 0), m)
+        for ids, c, m in zip(batch["ids"], batch["targets"], chosen, strict=True)
+    ]
+    close(peek.losses[0]["loss"], sum(losses) / chosen.sum())
+
+
+@pytest.mark.proves(17)
+def test_the_loss_of_image_classes_is_their_cross_entropy(tmp_path):
+    peek = seen("vit", tmp_path)
+    batch = peek.batches.train(0)
+    losses = []
+    for pixels, c in zip(batch["pixels"], batch["labels"], strict=True):
+        Omega = patches(pixels.transpose(1, 2, 0).astype(float), peek.config.patch)
+        losses.append(cross_entropy_of_class(int(c), softmax(vit_class_logits(peek.theta, Omega))))
+    close(peek.losses[0]["loss"], np.mean(losses))
+
+
+@pytest.mark.proves(17)
+def test_the_loss_of_series_classes_is_their_cross_entropy(tmp_path):
+    peek = seen("tst", tmp_path, changes={"model.normalisation": "layer"})
+    batch = peek.batches.train(0)
+    losses = []
+    for series, real, c in zip(batch["series"], batch["real"], batch["labels"], strict=True):
+        z = tst_outputs(peek.theta, series[real].T.astype(float))
+        losses.append(cross_entropy_of_class(int(c), softmax(z)))
+    close(peek.losses[0]["loss"], np.mean(losses))
+
+
+def test_a_validation_is_the_mean_over_all_that_is_held_out(tmp_path):
+    peek = seen("gpt2", tmp_path, batch=7, validate_on=10_000)
+    losses, right, count = 0.0, 0, 0
+    batches = list(peek.batches.valid())
+    assert len({len(batch["ids"]) for batch in batches}) == 2  # the last one is shorter
+    for batch in batches:
+        for ids, c in zip(batch["ids"], batch["targets"], strict=True):
+            Z, m = logits(peek, ids), c != IGNORED  # padding at the end of the text
+            losses += masked_loss(Z, np.where(m, c, 0), m)
+            right += int((Z.argmax(axis=0) == c).sum())
+            count += m.sum()
+    assert count > len(peek.batches.held_out.ids) - 10
+    close(peek.valid["loss"], losses / count)
+    assert peek.valid["token accuracy"] == pytest.approx(right / count, abs=1e-9)
+
+
+def after(name, folder, parts, changes=None):
+    """Parameters after three steps of plain gradient descent, in so many parts a step."""
+    how = {"steps": 3, "batch": 4, "learning_rate": 0.3, "accumulate": parts, **WHOLE}
+    recipe = small_recipe(name, folder, dropout=0.0, changes=changes, **how)
+    return go(recipe, folder / f"in-{parts}").model.state
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("gpt2", {}),
+        ("ffnn", {}),
+        ("lstm", {}),  # carries its state
+        ("rnn", {}),
+        ("bert", UNEVEN),
+        ("vit", {}),
+        ("vit patches", {}),
+        ("tst series", {"model.normalisation": "layer"}),
+    ],
+)
+def test_a_batch_in_parts_gives_the_gradients_of_the_whole(name, changes, tmp_path):
+    whole = after(name, tmp_path, 1, changes)
+    for parts in (2, 4):
+        again = after(name, tmp_path, parts, changes)
+        assert whole.keys() == again.keys()
+        for key, array in whole.items():
+            np.testing.assert_allclose(again[key], array, rtol=0, atol=1e-6, err_msg=key)
+
+
+def test_parts_of_masked_text_differ_in_how_much_they_ask(tmp_path):
+    """Otherwise the test above would not tell a mean of means from the mean."""
+    peek = seen("bert", tmp_path, batch=4, changes=UNEVEN)
+    chosen = (peek.batches.train(0)["targets"] != IGNORED).sum(axis=1)
+    assert len(set(chosen)) > 1
