@@ -1,5 +1,7 @@
 """Recipes that take a moment: one for each family and objective, on data made for them."""
 
+import json
+
 import numpy as np
 
 from vesalius.training.recipe import recipe
@@ -44,6 +46,18 @@ def small_recipe(name, folder, dropout=0.1, changes=None, **training):
     how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
     said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
     return recipe({**said, "training": {**how, **training}}, changes)
+
+
+def written(recipe, file):
+    """The recipe as a file; all that it says is the same in JSON and in TOML."""
+    said = recipe.to_json()
+    tables = {key: said.pop(key) for key in ("model", "data", "training")}
+    lines = []
+    for heading, table in {"": said, **tables}.items():
+        lines += [f"[{heading}]"] * bool(heading)
+        lines += [f"{name} = {json.dumps(v)}" for name, v in table.items() if v is not None]
+    file.write_text("\n".join(lines) + "\n")
+    return file
 
 
 def write_images(folder):

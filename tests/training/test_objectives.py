@@ -1,7 +1,10 @@
 """What the loop computes is what the paper's equations give on the same parameters and batch."""
 
+import functools
+
 import numpy as np
 import pytest
+import torch
 from small import small_recipe
 
 from vesalius.checkpoints.layout import letters
@@ -29,6 +32,7 @@ from vesalius.equations import (
 from vesalius.families import family_of
 from vesalius.training import Run, Watcher
 from vesalius.training.processes import Processes
+from vesalius.training.recipe import quick_bfloat16
 
 WITHIN = 2e-6  # relative: the loop computes in single precision, the equations in double
 STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "warmup": 0, "clip": 0.0}
@@ -279,3 +283,33 @@ def test_parts_of_masked_text_differ_in_how_much_they_ask(tmp_path):
     peek = seen("bert", tmp_path, batch=4, changes=UNEVEN)
     chosen = (peek.batches.train(0)["targets"] != IGNORED).sum(axis=1)
     assert len(set(chosen)) > 1
+
+
+@pytest.mark.parametrize("name", ["vit"])
+def test_a_compiled_network_computes_the_same(name, tmp_path, monkeypatch):
+    compiler = functools.partial(torch.compile, backend="aot_eager")  # needs no compiler for C
+    monkeypatch.setattr(torch, "compile", compiler)
+    losses = {}
+    for compiled in (False, True):
+        how = {"steps": 3, "batch": 4, "learning_rate": 0.3, "compile": compiled, **WHOLE}
+        peek = Peek()
+        recipe = small_recipe(name, tmp_path, dropout=0.0, **how)
+        go(recipe, tmp_path / f"{compiled}", [peek])
+        losses[compiled] = [metrics["loss"] for metrics in peek.losses]
+    assert losses[True] == pytest.approx(losses[False], rel=1e-5)
+    assert len(set(losses[True])) == 3
+
+
+@pytest.mark.skipif(not quick_bfloat16(), reason="this processor has no bfloat16")
+@pytest.mark.parametrize("name", ["ffnn", "rnn", "lstm", "gpt2", "bert", "vit", "tst series"])
+def test_in_bfloat16_the_loss_is_nearly_the_same_and_parameters_stay_single(name, tmp_path):
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        how = {"steps": 3, "batch": 4, "learning_rate": 0.03, "precision": precision, **WHOLE}
+        peek = Peek()
+        recipe = small_recipe(name, tmp_path, dropout=0.0, **how)
+        outcome = go(recipe, tmp_path / precision, [peek])
+        losses[precision] = [metrics["loss"] for metrics in peek.losses]
+        assert {array.dtype.name for array in outcome.model.state.values()} == {"float32"}
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["bfloat16"] != losses["float32"]

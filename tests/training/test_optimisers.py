@@ -1,6 +1,7 @@
 """How parameters follow their gradients, and how fast."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -180,5 +181,5 @@ def test_the_rate_never_jumps(warmup, steps, final, rate, schedule):
     rise = rate / (warmup + 1)
     fall = rate * math.pi / 2 / max(1, steps - warmup)
     assert all(0 <= r <= rate for r in found)
-    for before, now in zip(found, found[1:], strict=False):
+    for before, now in pairwise(found):
         assert -fall * 1.001 <= now - before <= rise * 1.001

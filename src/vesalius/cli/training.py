@@ -1,5 +1,6 @@
 """Verbs that train models, and that say how good they are."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -61,7 +62,7 @@ def train(
     elif first:
         click.echo(f"{outcome.reason}: saved at step {outcome.step}; go on with --resume")
     if not done:
-        raise click.exceptions.Exit(143 if outcome.reason == "SIGTERM" else 130)
+        sys.exit(143 if outcome.reason == "SIGTERM" else 130)
 
 
 @click.command()

@@ -103,7 +103,7 @@ class StoryTexts:
 
 def read_texts(path: str | Path) -> FileTexts:
     """A text file, or a folder with text files in it, however deep."""
-    if not str(path) or not os.path.exists(path):  # Path("") would be the folder one is in
+    if not os.path.exists(path):  # Path.exists raises for names that are too long
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
     path = Path(path)
     found = [path] if path.is_file() else _within(path)
@@ -165,7 +165,7 @@ Some tokenizers put a space before a text that begins with none, and BERT's drop
 
 def _portions(part: Part) -> Iterator[tuple[str, bool]]:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    waiting, at = [""], part.start
+    waiting, at = list[str](), part.start
     with part.file.open("rb") as file:
         file.seek(at)
         while at < part.end:
@@ -174,15 +174,13 @@ def _portions(part: Part) -> Iterator[tuple[str, bool]]:
                 raise BrokenFile(f"{part.file} became shorter while it was read")
             at += len(data)
             text = _decoded(decoder, part.file, data, at, final=at == part.end)
-            before = waiting[-1][-1:]
-            found = _BREAK.match(before + text)
+            found = _BREAK.match(text)
             if at == part.end:
                 yield "".join((*waiting, text)), True
             elif found:
-                cut = found.end() - len(before)
-                yield "".join((*waiting, text[:cut])), False
-                waiting = [text[cut:]]
-            elif text:
+                yield "".join((*waiting, found[0])), False
+                waiting = [text[found.end() :]]
+            else:
                 waiting.append(text)
 
 

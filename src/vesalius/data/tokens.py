@@ -18,7 +18,6 @@ from numpy import ndarray as Array
 
 from vesalius import __version__
 from vesalius.checkpoints import files
-from vesalius.data import texts as reading
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
 from vesalius.tokenizers import Tokenizer, sentences
@@ -27,6 +26,8 @@ FORM = 2
 """Counted up when token files come to be made or read in another way."""
 AT_ONCE = 1 << 22
 """Characters that are tokenised together, on all cores."""
+SENTENCE = 1 << 16
+"""Characters of the longest sentence that is kept whole in a text of many portions."""
 Progress = Callable[[int, int | None], None]
 """Told how many bytes are done, and of how many where that is known."""
 
@@ -128,7 +129,7 @@ def _portions(texts: Texts, by_sentence: bool) -> Iterator[Portion]:
         text = kept + text
         found = sentences(text)
         kept = "" if ends else text[found[-1].start if found else 0 :]
-        if len(kept) > reading.PORTION:  # longer than any sentence: a text without stops
+        if len(kept) > SENTENCE:  # a text without stops
             kept = ""
         pieces = [sentence.text for sentence in (found[:-1] if kept else found)]
         yield Portion(pieces, size, ends)

@@ -10,7 +10,7 @@ import platform
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,12 +26,11 @@ from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
 from vesalius.errors import (
     AnotherRecipe,
-    CheckpointMismatch,
     ImpossibleSetting,
     LossNotFinite,
     WrongKind,
 )
-from vesalius.families import configuration, family_of
+from vesalius.families import family_of
 from vesalius.model import Model, load
 from vesalius.training.objectives import State, objective_named, tensors
 from vesalius.training.optimisers import learning_rate, optimiser
@@ -42,6 +41,7 @@ from vesalius.training.saving import POSITION, Checkpoints, locked
 from vesalius.training.sharding import FOLDER as SHARDS
 from vesalius.training.sharding import read_shards, write_shards
 from vesalius.training.sources import Tell, open_source
+from vesalius.training.starting import configured, network
 from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
@@ -103,11 +103,11 @@ class Run:
         started = load(recipe.init) if recipe.init is not None else None
         with processes.one_after_another():  # the first makes what the others find in the cache
             self.source = open_source(recipe, started.tokenizer if started else None, tell)
-        self.config = self._configured(started)
+        self.config: Any = configured(recipe, self.objective, self.source.implied, started)
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
-        network = self._network(started)
-        self.network = processes.share(network)
+        fresh, self.new = network(self.config, recipe.seed, started)
+        self.network = processes.share(fresh.to(processes.device))
         self.optimiser = optimiser(self.network, self.how)
         self.stepping: Any = torch.compile(self.network) if self.how.compile else self.network
         self.step, self.seconds = 0, 0.0
@@ -122,6 +122,18 @@ class Run:
         """Step until the end, or until told to stop; then save."""
         for watcher in watchers:
             watcher.begins(self)
+        try:
+            reason = self._go(watchers)
+        except BaseException as error:
+            for watcher in watchers:
+                with suppress(Exception):  # what went wrong first is what is told
+                    watcher.ends(self, type(error).__name__)
+            raise
+        for watcher in watchers:
+            watcher.ends(self, reason)
+        return Outcome(self.folder, self.step, reason, self.valid)
+
+    def _go(self, watchers: list[Watcher]) -> str:
         reason = "finished"
         with self._listening():
             while self.step < self.how.steps and reason == "finished":
@@ -135,13 +147,12 @@ class Run:
                 if self.processes.any(bool(self._stop)):
                     reason = self._stop or "stopped"
                 last = self.step == self.how.steps or reason != "finished"
-                if last or self.step % self.how.save_every == 0:
+                best = bool(self.how.patience) and self.best[0] == self.step
+                if last or best or self.step % self.how.save_every == 0:
                     self._save(watchers)
         if reason in ("finished", "patience"):
             self._finish()
-        for watcher in watchers:
-            watcher.ends(self, reason)
-        return Outcome(self.folder, self.step, reason, self.valid)
+        return reason
 
     def stop(self, reason: str) -> None:
         """Save after this step and leave; for watchers, and for signals."""
@@ -388,49 +399,6 @@ class Run:
             scattered(self.network, self.optimiser, load(folder).state, moments)
         state = files.read(folder / STATE).arrays
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
-
-    # What is trained ---------------------------------------------------------
-
-    def _configured(self, started: Model | None) -> Any:
-        """The configuration: what the recipe says, and for the rest what the data imply."""
-        required = dict(self.objective.settings)
-        if started is not None:
-            config = started.config.change(**{**self.recipe.model, **required})
-        else:
-            assert self.recipe.family is not None
-            default = configuration(self.recipe.family)
-            implied = {k: v for k, v in self.source.implied.items() if k in default.settings()}
-            config = configuration(
-                self.recipe.family, **{**implied, **required, **self.recipe.model}
-            )
-        family = family_of(config).name
-        if family not in self.objective.families:
-            raise WrongKind(
-                f"{self.objective.name} is for {', '.join(self.objective.families)}, not {family}"
-            )
-        for name, wanted in required.items():
-            if getattr(config, name) != wanted:
-                raise ImpossibleSetting(f"{self.objective.name} needs [model] {name} = {wanted}")
-        for name, least in self.source.implied.items():
-            has = getattr(config, name)
-            if (has < least) if name in ("vocabulary", "context") else (has != least):
-                raise ImpossibleSetting(
-                    f"[model] {name} is {has}, but the data have {least}; leave it out to follow"
-                )
-        return config
-
-    def _network(self, started: Model | None) -> torch.nn.Module:
-        torch.manual_seed(self.recipe.seed)
-        network: torch.nn.Module = family_of(self.config).network(self.config)
-        if started is not None:
-            state = {name: torch.from_numpy(np.array(a)) for name, a in started.state.items()}
-            fits = {name: tensor.shape for name, tensor in network.state_dict().items()}
-            if fits != {name: tensor.shape for name, tensor in state.items()}:
-                raise CheckpointMismatch(
-                    f"the tensors of {self.recipe.init} are not those of the recipe's model"
-                )
-            network.load_state_dict(state)
-        return network.to(self.device)
 
 
 def _arrays(tensors: Mapping[Any, Tensor]) -> dict[str, np.ndarray]:

@@ -45,8 +45,11 @@ class Objective:
 def tokens(network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
     """(19) to (21): −Σ log p(target), of the next tokens or of masked ones."""
     if "fresh" in batch:
-        logits, state = network(batch["ids"], _begun(network, batch["fresh"], state))
-        state = tuple(part.detach() for part in state)
+        before = _begun(network, batch["fresh"], state)
+        logits, after = network(batch["ids"], before)
+        # In the precision that it came in, whatever products were computed in.
+        pairs = zip(after, before, strict=True)
+        state = tuple(part.detach().to(like.dtype) for part, like in pairs)
     else:
         logits = network(batch["ids"])
     return _classified("token", logits, batch["targets"], network.training), state

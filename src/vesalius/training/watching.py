@@ -6,6 +6,7 @@
 import json
 import math
 import os
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,8 @@ def draw_curves(folder: Path, title: str) -> None:
             text = f"{points[-1][1]:.4g}"
             axes.annotate(text, points[-1], color=look["color"], va="center", **beside)
     axes.set(xlabel="step", ylabel="loss")
-    axes.set_title(title, parse_math=False, loc="left", wrap=True)
+    shown = textwrap.wrap(title, width=72, max_lines=2, placeholder=" …")
+    axes.set_title("\n".join(shown), parse_math=False, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#eeeeee")
     axes.set_axisbelow(True)

@@ -1,0 +1,69 @@
+"""What a run begins with: a configuration that recipe and data agree on, and a network."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vesalius.errors import CheckpointMismatch, ImpossibleSetting, WrongKind
+from vesalius.families import configuration, family_of
+from vesalius.families.configs import Config
+from vesalius.model import Model
+from vesalius.training.objectives import Objective
+from vesalius.training.recipe import Recipe
+
+HEADS = ("output", "class_head", "patch_head", "mask_token", "mlm_head", "nsp_head", "label_head")
+"""What may begin anew where a recipe starts from a model with another head."""
+LEAST = ("vocabulary", "context")
+"""Settings that may be larger than the data need; others must be what the data are."""
+
+
+def configured(
+    recipe: Recipe, objective: Objective, implied: dict[str, Any], started: Model | None
+) -> Config:
+    """What the recipe says, and for the rest what the data imply."""
+    required: dict[str, Any] = dict(objective.settings)
+    if started is not None:
+        heads = {name: implied[name] for name in ("outputs", "classes") if name in implied}
+        changes: dict[str, Any] = {**heads, **required, **recipe.model}
+        config = started.config.change(**changes)
+    else:
+        assert recipe.family is not None, "recipes say a family or a model to start from"
+        known = configuration(recipe.family).settings()
+        fitting = {name: value for name, value in implied.items() if name in known}
+        config = configuration(recipe.family, **{**fitting, **required, **recipe.model})
+    family = family_of(config).name
+    if family not in objective.families:
+        raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")
+    for name, wanted in required.items():
+        if getattr(config, name) != wanted:
+            raise ImpossibleSetting(f"{objective.name} needs [model] {name} = {wanted}")
+    for name, needed in implied.items():
+        has = getattr(config, name)
+        if has < needed if name in LEAST else has != needed:
+            raise ImpossibleSetting(
+                f"[model] {name} is {has}, but the data have {needed}; leave it out to follow them"
+            )
+    return config
+
+
+def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module, list[str]]:
+    """A network to train, and which of its tensors are new where it starts from a model."""
+    torch.manual_seed(seed)
+    made: nn.Module = family_of(config).network(config)
+    if started is None:
+        return made, list(made.state_dict())
+    wanted = made.state_dict()
+    kept = {name: torch.from_numpy(np.array(array)) for name, array in started.state.items()}
+    new = [name for name, tensor in wanted.items() if not _fits(kept.get(name), tensor)]
+    if wrong := [name for name in new if name.split(".")[0] not in HEADS]:
+        raise CheckpointMismatch(
+            f"the model to start from lacks, or has in another shape: {', '.join(wrong)}"
+        )
+    made.load_state_dict({name: wanted[name] if name in new else kept[name] for name in wanted})
+    return made, new
+
+
+def _fits(kept: Tensor | None, wanted: Tensor) -> bool:
+    return kept is not None and kept.shape == wanted.shape
