@@ -30,7 +30,7 @@ tokenizer = "words"
 
 [training]
 steps = 40
-batch = 48
+batch = 24
 warmup = 5
 evaluate_every = 20
 validate_on = 64
@@ -158,7 +158,8 @@ def test_without_a_terminal_there_are_plain_lines(command):
     done = command("train", "small.toml", "--out", "plain", *shown)
     assert done.code == 0
     assert done.out == "plain/model: finished at step 40\n"
-    lines = [line for line in done.err.splitlines() if not line.startswith("making ")]
+    passing = re.compile(r"making |step (?!1/|40/)\d+/")  # what depends on the time it takes
+    lines = [line for line in done.err.splitlines() if not passing.match(line)]
     patterns = [
         r"gpt2, [\d,]+ parameters, from step 0 to 40",
         r"step 1/40  loss \d\.\d{4}  norm \d+\.\d\d  [\d,]+ tokens/s  \d+:\d\d left",

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
-from small import small_recipe
+from small import SMALL, small_recipe
 
 from vesalius.checkpoints.layout import letters
 from vesalius.data.masking import IGNORED
@@ -31,6 +31,7 @@ from vesalius.equations import (
 )
 from vesalius.families import family_of
 from vesalius.training import Run, Watcher
+from vesalius.training.objectives import freeze, tensors
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import quick_bfloat16
 
@@ -313,3 +314,27 @@ def test_in_bfloat16_the_loss_is_nearly_the_same_and_parameters_stay_single(name
         assert {array.dtype.name for array in outcome.model.state.values()} == {"float32"}
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
     assert losses["bfloat16"] != losses["float32"]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *((name, {}) for name in SMALL),
+        ("bert", {"objective": "mlm"}),
+        ("bert", {"objective": "nsp", "model.mlm_head": "true"}),
+        ("bert", {"model.labels": "3"}),
+        ("vit", {"model.masked_patch_head": "true", "model.pooler": "true"}),
+        ("vit patches", {"model.classes": "3"}),
+    ],
+)
+def test_what_gets_no_gradient_is_known_beforehand(name, changes, tmp_path):
+    recipe = small_recipe(name, tmp_path, dropout=0.0, changes=changes, batch=4)
+    with Processes("ddp") as processes:
+        run = Run(recipe, tmp_path, processes, resume=False)
+    tensors_ = tensors(run.batches.train(0), slice(None), run.device)
+    sums, _ = run.objective.sums(run.network.train(), tensors_, None)
+    sum(sums[part] for part in run.objective.losses).backward()
+    reached = {k for k, p in run.network.named_parameters() if p.grad is not None}
+    freeze(run.network, run.objective)
+    wanted = {k for k, p in run.network.named_parameters() if p.requires_grad}
+    assert reached == wanted

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vesalius.data.batches import Batch
@@ -40,6 +40,8 @@ class Objective:
     """The sums whose means add up to the loss; the others are for looking at."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the model must have for it."""
+    heads: tuple[str, ...] = ()
+    """The heads that the losses read; whatever others a network has, they stay as they are."""
 
 
 def tokens(network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
@@ -127,6 +129,7 @@ def _rows(batch: Batch) -> int:
     return len(batch["labels"])
 
 
+HEADS = ("pooler", "mlm_head", "nsp_head", "label_head", "class_head", "mask_token", "patch_head")
 LANGUAGE = ("ffnn", "rnn", "lstm", "transformer", "gpt2")
 
 OBJECTIVES: dict[str, Objective] = {
@@ -150,6 +153,7 @@ OBJECTIVES: dict[str, Objective] = {
             _masked_text_terms,
             ("mlm",),
             {"mlm_head": True},
+            ("mlm_head",),
         ),
         Objective(
             "nsp",
@@ -160,6 +164,7 @@ OBJECTIVES: dict[str, Objective] = {
             _masked_text_terms,
             ("nsp",),
             {"nsp_head": True},
+            ("pooler", "nsp_head"),
         ),
         Objective(
             "mlm+nsp",
@@ -170,6 +175,7 @@ OBJECTIVES: dict[str, Objective] = {
             _masked_text_terms,
             ("mlm", "nsp"),
             {"mlm_head": True, "nsp_head": True},
+            ("mlm_head", "pooler", "nsp_head"),
         ),
         Objective(
             "next-pixel",
@@ -203,6 +209,7 @@ OBJECTIVES: dict[str, Objective] = {
             },
             ("patches",),
             {"masked_patch_head": True},
+            ("mask_token", "patch_head"),
         ),
         Objective(
             "image-classes",
@@ -212,6 +219,7 @@ OBJECTIVES: dict[str, Objective] = {
             image_classes,
             _counted("classes", of=_rows),
             ("classes",),
+            heads=("class_head",),
         ),
         Objective(
             "masked-series",
@@ -242,6 +250,14 @@ def objective_named(name: Any) -> Objective:
         asked = "a recipe says its objective" if name is None else f"unknown objective {name!r}"
         raise UnknownSetting(f"{asked}; {nearest(str(name), OBJECTIVES)}")
     return OBJECTIVES[name]
+
+
+def freeze(network: nn.Module, objective: Objective) -> None:
+    """Mark what an objective does not reach; DDP waits for gradients of all that is not marked."""
+    for name, parameter in network.named_parameters():
+        head = name.partition(".")[0]
+        if head in HEADS and head not in objective.heads:
+            parameter.requires_grad_(False)
 
 
 def tensors(batch: Batch, rows: slice, device: torch.device) -> dict[str, Tensor]:

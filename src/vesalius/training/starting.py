@@ -25,7 +25,9 @@ def configured(
     """What the recipe says, and for the rest what the data imply."""
     required: dict[str, Any] = dict(objective.settings)
     if started is not None:
-        heads = {name: implied[name] for name in ("outputs", "classes") if name in implied}
+        heads: dict[str, Any] = {
+            name: implied[name] for name in ("outputs", "classes") if name in implied
+        }
         changes: dict[str, Any] = {**heads, **required, **recipe.model}
         config = started.config.change(**changes)
     else:
