@@ -20,7 +20,14 @@ from torch.nn import functional as F
 from vesalius.data import registry, stories
 from vesalius.data.texts import SUFFIXES, FileTexts, Part, StoryTexts, Texts, read_texts
 from vesalius.data.tokens import Progress, tokenised
-from vesalius.errors import EmptyCorpus, ImpossibleSetting, UnknownCorpus, WrongKind, nearest
+from vesalius.errors import (
+    EmptyCorpus,
+    ImpossibleSetting,
+    TokenOutOfRange,
+    UnknownCorpus,
+    WrongKind,
+    nearest,
+)
 from vesalius.model import Model
 
 BATCH = 16
@@ -76,9 +83,15 @@ def evaluate(
     tokens = tokenised(texts, model.tokenizer, registry.cache_folder(), progress=progress)
     special = model.tokenizer.special
     before = [special[name] for name in ("<|endoftext|>",) if name in special]
-    ids = np.concatenate([before, tokens.ids]).astype(np.int64)
+    ids = np.concatenate([np.array(before, np.int64), tokens.ids])
     if len(ids) < 2:
         raise EmptyCorpus(f"{texts.name} has one token, and nothing before it; expected two")
+    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
+    if ids.max() >= vocabulary:
+        raise TokenOutOfRange(
+            f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
+            f"{ids.max()} on {texts.name}; expected the tokenizer that it was trained with"
+        )
     nats, right, count = _score(model, ids, stride)
     given = 0 if before else len(model.tokenizer.bytes_of(int(ids[0])))
     unknown = int((tokens.ids == special.get("[UNK]", -1)).sum())
@@ -107,7 +120,7 @@ def _require_next_token(model: Model) -> None:
 
 def corpus_texts(name: str) -> Texts:
     """A file or folder; or the part of a corpus by name that models are not trained on."""
-    if name and os.path.exists(name):
+    if os.path.exists(name):
         return read_texts(name)
     try:
         files = registry.locate(name)

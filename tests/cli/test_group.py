@@ -77,3 +77,14 @@ def test_a_full_disk_is_trouble_of_the_environment():
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_exit_code_that_a_verb_asks_for_is_that_of_the_process(code):
+    from vesalius.cli import _guarded
+
+    @click.command()
+    def verb():
+        raise click.exceptions.Exit(code)
+
+    assert _guarded(lambda: verb.main([], standalone_mode=False)) == code

@@ -149,14 +149,16 @@ def test_nothing_but_the_words_tells_the_label(documents, length):
         "B's length": [len(b) for _, b, _ in rows],
         "the row's length": [len(a) + len(b) for a, b, _ in rows],
         "both lengths": [(len(a) // 3, len(b) // 3) for a, b, _ in rows],
-        "how B ends": [(b[-1] in sentence_ends, b[-1] in document_ends) for _, b, _ in rows],
         "how A begins": [a[0] in text.sentences for a, _, _ in rows],
         "A's document": [np.searchsorted(text.documents, a[0], side="right") for a, _, _ in rows],
         "B's document": [np.searchsorted(text.documents, b[0], side="right") for _, b, _ in rows],
     }
-    if documents is not UNEVEN:  # a few short documents are known by such facts
-        facts = zip(seen["A's length"], seen["how B ends"], strict=True)
-        seen["A's length and how B ends"] = [(length // 6, *ends) for length, ends in facts]
+    if documents is not UNEVEN:  # a few short documents are known by where their sentences end
+        ends = [(b[-1] in sentence_ends, b[-1] in document_ends) for _, b, _ in rows]
+        seen["how B ends"] = ends
+        seen["that and A's length"] = [
+            (*end, len(a) // 6) for end, (a, *_) in zip(ends, rows, strict=True)
+        ]
     for what, features in seen.items():
         keys = {feature: i for i, feature in enumerate(dict.fromkeys(features))}
         numbers = np.array([keys[feature] for feature in features])
@@ -233,6 +235,19 @@ def test_some_of_the_words_are_masked(plain, ratio):
     shares = np.bincount(np.concatenate(fates), minlength=3) / sum(map(len, fates))
     expected = [1, 0, 0] if plain else [0.8, 0.1, 0.1]
     np.testing.assert_allclose(shares, expected, atol=5 * 0.4 / np.sqrt(sum(map(len, fates))))
+
+
+def test_a_word_is_replaced_by_any_other_but_not_by_a_part_of_the_frame():
+    class Few(Places):
+        rows = FIRST + 16
+
+    text = text_of([[4, 4], [4, 4]])
+    data = MaskedText(text, text, Few(), 11, 64, 1, ratio=0.9)
+    put = set()
+    for batch in map(data.train, range(40)):
+        replaced = (batch["targets"] != IGNORED) & (batch["ids"] != batch["targets"])
+        put |= set(batch["ids"][replaced].tolist())
+    assert put == {MASK, *range(FIRST, Few.rows)}
 
 
 def test_whole_words_are_masked_together():

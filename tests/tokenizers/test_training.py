@@ -14,6 +14,7 @@ from vesalius.tokenizers import (
     train_byte_pairs,
     train_characters,
     train_word_pieces,
+    train_words,
 )
 
 TEXTS = [
@@ -25,6 +26,7 @@ TRAINERS = {
     "bytes": lambda texts: train_byte_pairs(texts, 320),
     "pieces": lambda texts: train_word_pieces(texts, 75),
     "characters": train_characters,
+    "words": lambda texts: train_words(texts, 30),
 }
 every = pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS.keys())
 
@@ -49,7 +51,7 @@ def test_one_text_is_a_text_and_not_its_characters(train, tmp_path):
 @pytest.mark.parametrize("name", TRAINERS)
 def test_other_processes_learn_the_same_ids(name, tmp_path):
     """Rust's hash maps are ordered anew in every process, and ties between pairs abound here."""
-    call = {"bytes": "byte_pairs(T, 320)", "pieces": "word_pieces(T, 75)"}
+    call = {"bytes": "byte_pairs(T, 320)", "pieces": "word_pieces(T, 75)", "words": "words(T, 30)"}
     code = f"import vesalius.tokenizers as t; T = {TEXTS!r}\n"
     code += f"t.train_{call.get(name, 'characters(T)')}.save({str(tmp_path)!r})"
     expected = stored(TRAINERS[name](TEXTS), tmp_path / "here")
@@ -117,6 +119,8 @@ def test_sizes_are_kept_to():
     assert train_byte_pairs(TEXTS, 9000).size < 9000
     assert train_word_pieces(TEXTS, 75).size == 75
     assert train_characters(TEXTS).size == len(set("".join(TEXTS)))
+    assert train_words(TEXTS, 20).size == 20
+    assert train_words(TEXTS, 9000).size < 100
 
 
 @pytest.mark.parametrize(
@@ -129,6 +133,8 @@ def test_sizes_are_kept_to():
         (lambda: train_word_pieces(TEXTS, 20), "characters of the texts, alone and in words"),
         (lambda: train_characters(["", ""]), "the texts are empty"),
         (lambda: train_word_pieces([" \n"], 50), "the texts hold no words"),
+        (lambda: train_words(TEXTS, 2), "at least 3 here: 2 special tokens and one word; got 2"),
+        (lambda: train_words([" \n"], 50), "the texts hold no words"),
     ],
 )
 def test_what_cannot_be_learned_is_said(train, message):
@@ -150,3 +156,53 @@ def test_training_is_silent(capfd):
     for train in TRAINERS.values():
         train(TEXTS)
     assert capfd.readouterr() == ("", "")
+
+
+def test_words_are_numbered_by_how_often_they_occur_then_by_alphabet():
+    tokenizer = train_words(["Rain, rain; go away.", "RAIN again, go! Zebras, go"], 9000)
+    pieces = [tokenizer.piece(i) for i in range(tokenizer.size)]
+    assert pieces[:2] == ["<|endoftext|>", "[UNK]"]
+    assert pieces[2:] == [",", "go", "rain", "!", ".", ";", "again", "away", "zebras"]
+    assert tokenizer.rows == len(pieces)
+
+
+def test_the_commonest_words_are_kept_and_others_are_unknown():
+    tokenizer = train_words(["go go go, rain rain. away"], 4)
+    assert tokenizer.encode("Go, RAIN!") == [2, 1, 3, 1]
+    assert tokenizer.special == {"<|endoftext|>": 0, "[UNK]": 1}
+
+
+def test_words_become_readable_text_again():
+    tokenizer = train_words(['Anna said, "I do not know it." Why? Rain!'], 100)
+    ids = tokenizer.encode('Anna said, "I do not know it." Why? Rain!')
+    assert tokenizer.decode(ids) == 'anna said, " i do not know it. " why? rain!'
+    assert tokenizer.encode(tokenizer.decode(ids)) == ids
+    unknown = tokenizer.encode("<|endoftext|>Anna said # snow")
+    assert tokenizer.decode(unknown) == "<|endoftext|> anna said [UNK] [UNK]"
+    assert tokenizer.encode(tokenizer.decode(unknown)) == unknown
+
+
+def test_words_of_stories_are_the_words_of_the_grammar():
+    from vesalius.data import stories
+
+    text = stories.text(seed=1, words=60_000)
+    tokenizer = train_words([text], 9000)
+    assert tokenizer.size == len(stories.vocabulary()) + 1  # [UNK]; the end of a text is END
+    known = [word for word in stories.as_words(text) if word != stories.END]
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(known)
+    pairs = set(zip(ids, known, strict=True))
+    assert len(pairs) == len(dict(pairs)) == len({word for _, word in pairs}) == tokenizer.size - 2
+    assert all(tokenizer.piece(id_) == word for id_, word in pairs)
+
+
+def test_words_are_as_they_were_after_saving(tmp_path):
+    from vesalius.tokenizers import read_tokenizer
+
+    tokenizer = train_words(TEXTS, 40)
+    tokenizer.save(tmp_path)
+    read = read_tokenizer(tmp_path)
+    assert read.digest() == tokenizer.digest()
+    ids = tokenizer.encode(TEXTS[1])
+    assert read.encode(TEXTS[1]) == ids
+    assert read.decode(ids) == tokenizer.decode(ids)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import resource
 import shutil
 import sys
 from types import SimpleNamespace
@@ -24,10 +25,11 @@ from vesalius.errors import (
     SaveFailed,
     UnknownCorpus,
     UnknownModel,
+    UnknownSetting,
     UnusableData,
     WrongKind,
 )
-from vesalius.training import Watcher, train
+from vesalius.training import Run, Watcher, train
 from vesalius.training.saving import Checkpoints, locked, require_whole
 
 SHORT = {"steps": 6, "save_every": 3, "evaluate_every": 6, "batch": 2}
@@ -382,6 +384,55 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(run, command):
     assert train(run.recipe, run.folder, resume=True).step == 6
 
 
+class Stop(Watcher):
+    def __init__(self, step):
+        self.step = step
+
+    def stepped(self, run, metrics):
+        if run.step == self.step:
+            run.stop("told")
+
+
+def test_a_full_disk_leaves_the_older_checkpoint(tmp_path, command):
+    recipe = small_recipe("gpt2", tmp_path, **SHORT)
+    file = written(recipe, tmp_path / "recipe.toml")
+    train(recipe, tmp_path / "run", watchers=[Stop(3)])
+    weights = tmp_path / "run/checkpoints/step-00000003/model.safetensors"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (weights.stat().st_size // 2, before[1]))
+    try:
+        with pytest.raises(SaveFailed, match=r"step 6 could not .* older ones are as they were"):
+            train(recipe, tmp_path / "run", resume=True)
+        done = command(file, "--out", tmp_path / "run", "--resume", "--json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    one_line(done, 3, "the checkpoint of step 6 could not be written to ")
+    kept = Checkpoints(tmp_path / "run", keep=2)
+    assert [folder.name for folder in kept.folder.iterdir()] == ["step-00000003"]
+    require_whole(kept.newest())
+    load(kept.newest())
+    assert train(recipe, tmp_path / "run", resume=True).step == 6
+
+
+def test_folders_of_other_names_beside_the_checkpoints_do_not_matter(run):
+    (run.folder / "checkpoints/step-back-up").mkdir()
+    assert train(run.recipe, run.folder, resume=True).step == 6
+
+
+def test_a_recipe_that_is_read_already_can_be_changed_too(tmp_path):
+    recipe = small_recipe("ffnn", tmp_path, **SHORT)
+    assert train(recipe, tmp_path / "run", changes={"training.steps": "2"}).step == 2
+
+
+def test_a_model_to_start_from_is_of_the_family_that_is_named(run, tmp_path):
+    changes = {"init": str(run.folder / "model"), "family": "lstm", "model": "open"}
+    with pytest.raises(ImpossibleSetting, match="init is a model of gpt2, not of lstm"):
+        train(small_recipe("gpt2", tmp_path, changes=changes, **SHORT), tmp_path / "other")
+    changes = {"init": str(run.folder / "model"), "family": "open", "model.headz": "2"}
+    with pytest.raises(UnknownSetting, match=r"\[model\] unknown setting 'headz'"):
+        train(small_recipe("gpt2", tmp_path, changes=changes, **SHORT), tmp_path / "other")
+
+
 # Numbers that are none --------------------------------------------------------
 
 
@@ -404,12 +455,32 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_last_checkpoint(tm
     assert train(recipe, tmp_path / "run", resume=True).step == 6
 
 
+def test_parameters_that_are_no_numbers_are_not_saved(tmp_path):
+    class Poison(Watcher):
+        def stepped(self, run, metrics):
+            if run.step == 5:
+                with torch.no_grad():
+                    run.network.embedding.weight[0, 0] = math.inf
+
+    recipe = small_recipe("ffnn", tmp_path, **{**SHORT, "save_every": 1, "keep": 9})
+    with pytest.raises(LossNotFinite, match=r"parameters are not finite at step 5; .* of step 4"):
+        train(recipe, tmp_path / "run", watchers=[Poison()])
+    assert Checkpoints(tmp_path / "run", keep=2).steps() == [1, 2, 3, 4]
+    assert train(recipe, tmp_path / "run", resume=True).step == 6
+
+
+def test_a_validation_that_is_no_number_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "validate", lambda run: {"loss": math.nan})
+    with pytest.raises(LossNotFinite, match="validation's loss is nan at step 6"):
+        train(small_recipe("ffnn", tmp_path, **SHORT), tmp_path / "run")
+
+
 def test_a_rate_beyond_all_measure_ends_the_run(tmp_path, command):
     file = written(small_recipe("gpt2", tmp_path, **SHORT), tmp_path / "recipe.toml")
     rate = ["learning_rate=1e30", "optimiser=sgd", "clip=0", "schedule=constant", "save_every=1"]
     changes = [f"--set=training.{change}" for change in (*rate, "warmup=0")]
     done = command(file, "--out", tmp_path / "run", "--json", *changes)
-    one_line(done, 2, "the loss is nan at step 2; the last good checkpoint is as it was")
+    one_line(done, 2, "the loss is nan at step 2; the last good one is the checkpoint of step 1")
 
 
 # ------------------------------------------------------------------------------

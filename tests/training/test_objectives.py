@@ -286,7 +286,7 @@ def test_parts_of_masked_text_differ_in_how_much_they_ask(tmp_path):
     assert len(set(chosen)) > 1
 
 
-@pytest.mark.parametrize("name", ["vit"])
+@pytest.mark.parametrize("name", ["vit", "ffnn", "gpt2", "lstm"])
 def test_a_compiled_network_computes_the_same(name, tmp_path, monkeypatch):
     compiler = functools.partial(torch.compile, backend="aot_eager")  # needs no compiler for C
     monkeypatch.setattr(torch, "compile", compiler)
@@ -331,8 +331,9 @@ def test_what_gets_no_gradient_is_known_beforehand(name, changes, tmp_path):
     recipe = small_recipe(name, tmp_path, dropout=0.0, changes=changes, batch=4)
     with Processes("ddp") as processes:
         run = Run(recipe, tmp_path, processes, resume=False)
-    tensors_ = tensors(run.batches.train(0), slice(None), run.device)
-    sums, _ = run.objective.sums(run.network.train(), tensors_, None)
+    run.network.requires_grad_(True)
+    batch = tensors(run.batches.train(0), slice(None), run.device)
+    sums, _ = run.objective.sums(run.network.train(), batch, None)
     sum(sums[part] for part in run.objective.losses).backward()
     reached = {k for k, p in run.network.named_parameters() if p.grad is not None}
     freeze(run.network, run.objective)

@@ -200,6 +200,7 @@ def test_open_takes_a_setting_away():
     assert changed(title="open").title == ""
     assert changed(family="open", init="here").family is None
     assert changed(training="open").training == Training()
+    assert changed(training="open", training__batch="7").training == Training(batch=7)
 
 
 @pytest.mark.parametrize(

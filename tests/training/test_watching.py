@@ -10,7 +10,7 @@ from small import small_recipe
 
 from vesalius.training import Run, Watcher, train
 from vesalius.training.processes import Processes
-from vesalius.training.sampling import sample
+from vesalius.training.sampling import prompt_ids, sample
 from vesalius.training.watching import MetricsFile, TensorBoard, draw_curves, read_metrics
 
 SHORT = {"steps": 12, "evaluate_every": 4, "save_every": 6, "log_every": 1, "batch": 2}
@@ -163,16 +163,21 @@ def test_tensorboard_of_a_resumed_run_has_every_step_once(tmp_path):
     same(events(folder), written(folder))
 
 
-def test_what_is_saved_is_in_tensorboard_even_if_the_run_is_killed_then(tmp_path):
+def test_what_is_saved_is_in_tensorboard_even_if_the_run_is_killed_then(tmp_path, monkeypatch):
+    from torch.utils.tensorboard import SummaryWriter
+
+    brought, flush = [], SummaryWriter.flush
+
     class Look(Watcher):
         def saved(self, run, saved):
-            if run.step == 6:
-                self.seen = events(run.folder)["train/loss"]
+            assert brought.pop() == "to the disk"
+            assert list(events(run.folder)["train/loss"]) == list(range(1, run.step + 1))
 
-    look = Look()
+    monkeypatch.setattr(
+        SummaryWriter, "flush", lambda writer: (flush(writer), brought.append("to the disk"))
+    )
     recipe = small_recipe("ffnn", tmp_path, **SHORT)
-    go(recipe, tmp_path / "run", [TensorBoard(), look])
-    assert list(look.seen) == [1, 2, 3, 4, 5, 6]
+    go(recipe, tmp_path / "run", [TensorBoard(), Look()])
 
 
 def test_without_tensorboard_it_is_said_what_to_install(tmp_path, monkeypatch):
@@ -222,7 +227,7 @@ def test_a_single_validation_is_a_point_that_can_be_seen(tmp_path):
     assert len(marks) == 2  # it, and that of the legend
 
 
-@pytest.mark.parametrize("title", ["", r"costs $5 and \frac", "$", "a_b^c", "x" * 300])
+@pytest.mark.parametrize("title", ["", r"costs $5 and \frac$", "$", "a_b^c", "x" * 300])
 def test_any_title_can_be_drawn(title, tmp_path):
     draw_curves(tmp_path, title)
     assert (tmp_path / "curves.png").stat().st_size > 5000
@@ -252,6 +257,27 @@ def test_a_run_ends_when_validations_have_not_gained_for_so_long(tmp_path, monke
     for name, array in outcome.model.state.items():
         np.testing.assert_array_equal(array, kept[8][name], err_msg="the best one is kept")
     assert not np.array_equal(kept[8]["output.weight"], kept[16]["output.weight"])
+
+
+def test_the_best_model_is_there_though_it_came_between_two_checkpoints(tmp_path, monkeypatch):
+    losses = [5, 4, 3, 6, 7]
+    outcome, kept = patient(tmp_path, monkeypatch, losses, patience=2, save_every=7)
+    assert (outcome.reason, outcome.step) == ("patience", 20)
+    state = outcome.model.state
+    np.testing.assert_array_equal(state["output.weight"], kept[12]["output.weight"])
+
+
+def test_a_run_that_patience_ended_does_not_go_on(tmp_path, monkeypatch):
+    outcome, _ = patient(tmp_path, monkeypatch, [5, 6, 7], patience=2)
+    before = outcome.model.state
+    monkeypatch.setattr(Run, "validate", None)
+    recipe = small_recipe(
+        "ffnn", tmp_path, **{**SHORT, "steps": 40, "save_every": 4, "keep": 1, "patience": 2}
+    )
+    again = go(recipe, tmp_path / "run", [], resume=True)
+    assert (again.reason, again.step) == ("patience", 12)
+    for name, array in again.model.state.items():
+        np.testing.assert_array_equal(array, before[name])
 
 
 def test_patience_waits_as_long_as_it_gains(tmp_path, monkeypatch):
@@ -308,6 +334,16 @@ def test_every_language_family_writes_samples(name, prompt, tmp_path):
     (text,) = watcher.texts
     assert text.startswith(prompt)
     assert len(text.split()) > 10
+
+
+def test_a_prompt_is_not_framed_for_it_is_to_go_on(tmp_path):
+    recipe = small_recipe("bert", tmp_path)
+    with Processes("ddp") as processes:
+        tokenizer = Run(recipe, tmp_path / "run", processes, resume=False).source.tokenizer
+    framed = tokenizer.encode("the old cat")
+    assert prompt_ids(tokenizer, "the old cat") == framed[1:-1]
+    assert {framed[0], framed[-1]} == {tokenizer.special["[CLS]"], tokenizer.special["[SEP]"]}
+    assert prompt_ids(tokenizer, "") == []
 
 
 def test_a_sample_depends_on_the_prompt_and_the_seed_alone(tmp_path):

@@ -276,7 +276,7 @@ def _sync(path: Path) -> None:
 
 def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
     """Write arrays in the precision named: beside the file first, then in its place."""
-    from safetensors import TensorSpec, serialize_file
+    from safetensors import SafetensorError, TensorSpec, serialize_file
 
     with np.errstate(over="ignore"):
         narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
@@ -292,6 +292,8 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
         serialize_file(entries, str(temporary), metadata={"format": "pt"})
         _sync(temporary)
         temporary.replace(file)
+    except SafetensorError as error:  # which the library raises for a full disk too
+        raise OSError(f"{file} could not be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -73,9 +73,8 @@ def main() -> None:
 
 def _guarded(run: Callable[[], Any]) -> int:
     try:
-        run()
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
+        code = run()  # click catches a verb's Exit, and returns its code
+        return code if isinstance(code, int) else 0
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
     except VesaliusError as error:
@@ -89,7 +88,6 @@ def _guarded(run: Callable[[], Any]) -> int:
         return _fail("there is not enough memory for this", 3)
     except (OSError, ImportError) as error:
         return _fail(str(error), 3)
-    return 0
 
 
 def _fail(message: str, code: int) -> int:

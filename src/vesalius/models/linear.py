@@ -66,7 +66,8 @@ _compiled = torch.library.custom_op(
     "vesalius::linear",
     _product,
     mutates_args=(),
-    schema="(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor",
+    # Without a default: the compiler leaves out what is one, and gradients are then two, not three.
+    schema="(Tensor x, Tensor weight, Tensor? bias) -> Tensor",
 )
 _compiled.register_fake(lambda x, w, b=None: x.new_empty((*x.shape[:-1], w.shape[0])))
 _compiled.register_autograd(

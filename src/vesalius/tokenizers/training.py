@@ -1,4 +1,4 @@
-"""Learning a vocabulary from texts: byte pairs, word pieces, characters.
+"""Learning a vocabulary from texts: byte pairs, word pieces, characters, words.
 
 Texts are any iterable of strings and are gone through once, so that they may be larger than
 memory. The same texts give the same ids, on every run.
@@ -83,7 +83,7 @@ def train_characters(texts: Iterable[str]) -> Tokenizer:
 
 
 def train_words(texts: Iterable[str], size: int) -> Tokenizer:
-    """The commonest words and signs, in lower case, after [UNK] and the end of a text."""
+    """The commonest words and signs, in lower case, after the end of a text and [UNK]."""
     special = (kinds.END_OF_TEXT, kinds.FRAME[1])
     _require(size, len(special) + 1, f"{len(special)} special tokens and one word")
     kind = kinds.words({name: i for i, name in enumerate(special)})

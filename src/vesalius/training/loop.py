@@ -32,10 +32,11 @@ from vesalius.errors import (
 )
 from vesalius.families import family_of
 from vesalius.model import Model, load
-from vesalius.training.objectives import State, objective_named, tensors
+from vesalius.training.objectives import State, freeze, objective_named, tensors
 from vesalius.training.optimisers import learning_rate, optimiser
 from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
 from vesalius.training.recipe import Recipe, read_recipe
+from vesalius.training.recipe import recipe as read
 from vesalius.training.sampling import sample
 from vesalius.training.saving import POSITION, Checkpoints, locked
 from vesalius.training.sharding import FOLDER as SHARDS
@@ -45,7 +46,10 @@ from vesalius.training.starting import configured, network
 from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
-INCONSEQUENTIAL = ("save_every", "keep", "log_every", "sample_every", "tensorboard", "parallel")
+INCONSEQUENTIAL = (
+    *("save_every", "keep", "log_every", "sample_every", "prompt"),
+    *("tensorboard", "parallel"),
+)
 """Settings that a run may go on with others of: its numbers do not depend on them."""
 
 
@@ -75,7 +79,10 @@ def train(
     tell: Tell | None = None,
 ) -> Outcome:
     """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
-    recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe, changes)
+    if not isinstance(recipe, Recipe):
+        recipe = read_recipe(recipe, changes)
+    elif changes:
+        recipe = read(recipe.to_json(), changes)
     folder = Path(folder)
     board = [TensorBoard()] if recipe.training.tensorboard else []
     with Processes(recipe.training.parallel) as processes, ExitStack() as stack:
@@ -107,6 +114,7 @@ class Run:
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
+        freeze(fresh, self.objective)
         self.network = processes.share(fresh.to(processes.device))
         self.optimiser = optimiser(self.network, self.how)
         self.stepping: Any = torch.compile(self.network) if self.how.compile else self.network
@@ -134,7 +142,7 @@ class Run:
         return Outcome(self.folder, self.step, reason, self.valid)
 
     def _go(self, watchers: list[Watcher]) -> str:
-        reason = "finished"
+        reason = "patience" if self._exhausted() else "finished"  # a run that had ended so
         with self._listening():
             while self.step < self.how.steps and reason == "finished":
                 self._step(watchers)
@@ -171,11 +179,9 @@ class Run:
         loss = sum(means[name] for name in self.objective.losses)
         norm = self._clipped()
         if not (math.isfinite(loss) and math.isfinite(norm)):
+            self.step += 1
             what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
-            raise LossNotFinite(
-                f"the {what} at step {self.step + 1}; the last good checkpoint is as it was. "
-                f"A lower training.learning_rate or training.clip may help"
-            )
+            raise self._not_finite(what)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         self.step += 1
@@ -188,6 +194,14 @@ class Run:
                 metrics["tokens_per_second"] = batch["ids"].size / taken
             for watcher in watchers:
                 watcher.stepped(self, {**metrics, "seconds": self.seconds})
+
+    def _not_finite(self, what: str) -> LossNotFinite:
+        kept = self.checkpoints.steps()
+        good = f"the checkpoint of step {kept[-1]}" if kept else "no checkpoint"
+        return LossNotFinite(
+            f"the {what} at step {self.step}; the last good one is {good}. "
+            f"A lower training.learning_rate or training.clip may help"
+        )
 
     def _seed(self) -> None:
         """Dropout follows from the seed, the step and the process, and from nothing before."""
@@ -249,6 +263,8 @@ class Run:
 
     def _validate(self, watchers: list[Watcher]) -> None:
         self.valid = self.validate()
+        if not math.isfinite(self.valid["loss"]):
+            raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
         for watcher in watchers:
@@ -310,6 +326,8 @@ class Run:
         sharded = self.processes.parallel == "fsdp"
         weights, moments = ({}, {}) if sharded else gathered(self.network, self.optimiser)
         state = carried(self.state, self.processes)
+        if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+            raise self._not_finite("parameters are not finite")
 
         def write(stage: Path) -> None:
             if sharded:
@@ -362,9 +380,12 @@ class Run:
     def _finish(self) -> None:
         """The model of the run: the last one, or the best where patience was asked for."""
         best = self.checkpoints.folder / f"step-{self.best[0]:08d}"
+        earlier = bool(self.how.patience) and self.best[0] != self.step
+        if earlier and (best / SHARDS).exists():
+            read_shards(best, self.network, self.optimiser)
+            earlier = False
         weights, _ = gathered(self.network, self.optimiser)
         if self.processes.first:
-            earlier = self.how.patience and self.best[0] != self.step
             model = load(best) if earlier else self._model(weights)
             model.save(self.folder / "model")
             self._write_preprocessing(self.folder / "model")

@@ -43,6 +43,8 @@ class Processes:
         trace: TracebackType | None,
     ) -> None:
         if self.count > 1:
+            if error is None:  # one that leaves early would make the others abort
+                self.wait()
             torch.distributed.destroy_process_group()
 
     @property
@@ -160,7 +162,7 @@ def carried(state: State, processes: Processes) -> list[Tensor]:
     if state is None:
         return []
     if processes.count == 1:
-        return list(state)
+        return [part.cpu() for part in state]
     whole = []
     for part in state:
         pieces: list[Any] = [None] * processes.count

@@ -74,7 +74,8 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps that there are checkpoints of, in order."""
         names = (folder.name for folder in self.folder.glob("step-*") if folder.is_dir())
-        return sorted(int(name.removeprefix("step-")) for name in names)
+        numbers = (name.removeprefix("step-") for name in names)
+        return sorted(int(number) for number in numbers if number.isdecimal())
 
     def newest(self) -> Path | None:
         """The newest checkpoint, whose files are what the manifest says."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vesalius.errors import CheckpointMismatch, ImpossibleSetting, WrongKind
+from vesalius.errors import CheckpointMismatch, ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families import configuration, family_of
 from vesalius.families.configs import Config
 from vesalius.model import Model
@@ -29,7 +29,17 @@ def configured(
             name: implied[name] for name in ("outputs", "classes") if name in implied
         }
         changes: dict[str, Any] = {**heads, **required, **recipe.model}
-        config = started.config.change(**changes)
+        if recipe.family is not None and type(configuration(recipe.family)) is not type(
+            started.config
+        ):
+            raise ImpossibleSetting(
+                f"init is a model of {family_of(started.config).name}, not of {recipe.family}; "
+                f"leave family out"
+            )
+        try:
+            config = started.config.change(**changes)
+        except VesaliusError as error:
+            raise type(error)(f"[model] {error}") from error
     else:
         assert recipe.family is not None, "recipes say a family or a model to start from"
         known = configuration(recipe.family).settings()

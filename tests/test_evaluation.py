@@ -1,0 +1,422 @@
+"""Evaluation: every token once, from all that the model may see, and what its nats come to."""
+
+import math
+import os
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import filled, small
+
+from vesalius import evaluation
+from vesalius.data import registry, stories
+from vesalius.data.texts import StoryTexts
+from vesalius.errors import (
+    BrokenFile,
+    EmptyCorpus,
+    ImpossibleSetting,
+    NotFetched,
+    TokenOutOfRange,
+    UnknownCorpus,
+    WrongKind,
+)
+from vesalius.evaluation import corpus_texts, evaluate
+from vesalius.tokenizers import train_byte_pairs, train_characters, train_words
+
+TEXT = "éa rainy day, a rainy night.\nI forgot it: a day — 雨.\n"
+LANGUAGE = ("ffnn", "rnn", "lstm", "transformer", "gpt2")
+FEW = StoryTexts(words=1500, seed=3)
+families = pytest.mark.parametrize("family", LANGUAGE)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(evaluation, "HELD_OUT", FEW)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Small products are not shared among threads, which other tests want too."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def characters():
+    return train_characters([TEXT])
+
+
+@pytest.fixture(scope="module")
+def byte_pairs():
+    return train_byte_pairs([TEXT], 262)
+
+
+@pytest.fixture(scope="module")
+def story_words():
+    return train_words((text for text, _ in StoryTexts(60_000, 1).portions()), 2000)
+
+
+def speaking(family, tokenizer, seed=0, **changes):
+    """A model of random numbers that reads the tokens of a tokenizer."""
+    model = filled(small(family, vocabulary=tokenizer.rows, **changes), seed)
+    model.tokenizer = tokenizer
+    return model
+
+
+def uniform(tokenizer):
+    """A model to which all tokens are equally likely."""
+    model = speaking("ffnn", tokenizer)
+    model.state = {name: np.zeros_like(array) for name, array in model.state.items()}
+    return model
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT, encoding="utf-8")
+    return file
+
+
+def seen(model, ids, t, stride):
+    """The tokens from which token t is to be predicted."""
+    if model.family == "ffnn":
+        return ([ids[0]] * model.config.context + ids[:t])[-model.config.context :]
+    if model.family in ("rnn", "lstm"):
+        return ids[:t]
+    context = model.config.context
+    end = context
+    while end < t:
+        end += min(stride or context // 2, context)
+    return ids[max(0, min(end, len(ids) - 1) - context) : t]
+
+
+def one_by_one(model, ids, stride=None):
+    """Nats and right answers, each token predicted on its own."""
+    nats, right = 0.0, 0
+    for t in range(1, len(ids)):
+        with torch.no_grad():
+            logits = model.network(torch.tensor([seen(model, ids, t, stride)]))
+        last = (logits if model.family == "ffnn" else logits[:, -1])[0].numpy()
+        odds = np.exp(last) / np.exp(last).sum()
+        nats -= math.log(odds[ids[t]])
+        right += int(last.argmax()) == ids[t]
+    return nats, right
+
+
+@families
+def test_a_model_is_asked_for_each_token_as_if_it_were_alone(family, byte_pairs, file):
+    model = speaking(family, byte_pairs)
+    ids = [byte_pairs.special["<|endoftext|>"], *byte_pairs.encode(TEXT)]
+    ids.append(ids[0])
+    nats, right = one_by_one(model, ids)
+    found = evaluate(model, str(file))
+    assert found.corpus == str(file)
+    assert found.tokens == len(ids) - 1
+    assert found.loss == pytest.approx(nats / (len(ids) - 1), rel=1e-9)
+    assert found.perplexity == pytest.approx(math.exp(nats / (len(ids) - 1)), rel=1e-9)
+    assert found.accuracy == right / (len(ids) - 1)
+    assert found.bits_per_byte == pytest.approx(nats / math.log(2) / len(TEXT.encode()), rel=1e-9)
+    assert (found.nats_per_word, found.floor, found.distance, found.unknown) == (*[None] * 3, 0)
+
+
+@families
+def test_without_an_end_of_texts_the_first_token_is_given(family, characters, file):
+    model = speaking(family, characters)
+    ids = characters.encode(TEXT)
+    nats, right = one_by_one(model, ids)
+    found = evaluate(model, str(file))
+    assert found.tokens == len(TEXT) - 1
+    assert found.loss == pytest.approx(nats / (len(TEXT) - 1), rel=1e-9)
+    assert found.accuracy == right / (len(TEXT) - 1)
+    assert found.bits_per_byte == pytest.approx(nats / math.log(2) / len(TEXT[1:].encode()))
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 8, 9, 10, 1000])
+@pytest.mark.parametrize("length", [2, 5, 9, 10, 11, 18, 19, 30])
+def test_strides_give_each_token_its_context(stride, length, characters, tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT[:length], encoding="utf-8")
+    model = speaking("gpt2", characters)
+    assert model.config.context == 9
+    nats, right = one_by_one(model, characters.encode(TEXT[:length]), stride)
+    found = evaluate(model, str(file), stride)
+    assert found.tokens == length - 1
+    assert found.loss == pytest.approx(nats / (length - 1), rel=1e-9)
+    assert found.accuracy == right / (length - 1)
+
+
+def test_more_context_is_used_where_the_stride_is_shorter(characters, file):
+    losses = [evaluate(speaking("gpt2", characters), str(file), stride).loss for stride in (1, 9)]
+    assert abs(losses[0] - losses[1]) > 1e-3
+
+
+@dataclass
+class Watched:
+    """A model whose logits say which token it read, and how many it had read with that."""
+
+    family: str
+    context: int = 8
+    asked: list = field(default_factory=list)
+
+    @property
+    def config(self) -> Any:
+        return SimpleNamespace(context=self.context, vocabulary=3)
+
+    @property
+    def network(self) -> Any:
+        return self
+
+    def initial_state(self, batch):
+        return torch.zeros(batch)
+
+    def __call__(self, ids, state=None):
+        self.asked.append(tuple(ids.shape))
+        read = torch.arange(1, ids.shape[1] + 1) + (0 if state is None else state[:, None])
+        told = torch.stack([ids, read.expand(ids.shape), torch.zeros(ids.shape)], dim=-1)
+        if self.family == "ffnn":
+            return told[:, -1]
+        return told if state is None else (told, state + ids.shape[1])
+
+
+def watched(family, length, context=8, stride=None):
+    """Of each token but the first: its place, the place before it that was read, how many were."""
+    model = Watched(family, context)
+    predicted = list(evaluation._predictions(model, np.arange(length), stride))
+    places = torch.cat([targets for _, targets in predicted]).numpy()
+    told = torch.cat([logits for logits, _ in predicted]).numpy()
+    return places, told[:, 0], told[:, 1], model.asked
+
+
+every = settings(deadline=None, max_examples=300)
+
+
+@every
+@given(st.integers(2, 400), st.integers(1, 40), st.none() | st.integers(1, 50))
+def test_a_transformer_predicts_every_token_once(length, context, stride):
+    places, before, read, asked = watched("gpt2", length, context, stride)
+    assert places.tolist() == list(range(1, length))
+    assert (before == places - 1).all()
+    kept = context - min(context, stride or max(1, context // 2))
+    assert (read >= np.minimum(places, kept + 1)).all()
+    assert (read <= np.minimum(places, context)).all()
+    assert max(width for _, width in asked) <= context
+    assert max(rows for rows, _ in asked) <= evaluation.BATCH
+
+
+@every
+@given(st.integers(2, 3000), st.integers(1, 20))
+def test_a_window_predicts_every_token_once(length, context):
+    places, before, _, asked = watched("ffnn", length, context)
+    assert places.tolist() == list(range(1, length))
+    assert (before == places - 1).all()
+    assert {width for _, width in asked} == {context}
+
+
+@every
+@given(st.integers(2, 900), st.integers(1, 4), st.integers(1, 5))
+def test_a_recurrent_network_predicts_every_token_once(length, batch, step):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "BATCH", batch)
+        patch.setattr(evaluation, "STEP", step)
+        places, before, read, asked = watched("lstm", length)
+    assert sorted(places) == list(range(1, length))
+    assert (before == places - 1).all()
+    streams = asked[0][0]
+    assert streams == (batch if length > 100 * batch * step else 1)
+    lacking = places - read  # what was not read: all before the token's stream
+    assert len(set(lacking)) == streams
+    assert (read <= math.ceil((length - 1) / streams)).all()
+    assert lacking.min() == 0
+
+
+def test_logits_are_given_in_parts_that_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(evaluation, "LOGITS", 5 * 8 * 3)
+    assert {rows for rows, _ in watched("gpt2", 200)[3][:-1]} == {5}
+    monkeypatch.setattr(evaluation, "LOGITS", 1)
+    assert {rows for rows, _ in watched("gpt2", 200)[3]} == {1}
+
+
+def test_bits_a_byte_of_a_uniform_model(byte_pairs, characters, file):
+    for tokenizer, count, size in (
+        (byte_pairs, len(byte_pairs.encode(TEXT)) + 1, len(TEXT.encode())),
+        (characters, len(TEXT) - 1, len(TEXT.encode()) - 2),
+    ):
+        found = evaluate(uniform(tokenizer), str(file))
+        assert found.tokens == count
+        assert found.perplexity == pytest.approx(tokenizer.rows)
+        assert found.bits_per_byte == pytest.approx(count * math.log2(tokenizer.rows) / size)
+
+
+def test_files_of_a_folder_are_documents_with_ends(byte_pairs, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("a rainy day")
+    found = evaluate(uniform(byte_pairs), str(tmp_path))
+    assert found.tokens == 2 * (len(byte_pairs.encode("a rainy day")) + 1)
+    assert found.bits_per_byte == pytest.approx(found.tokens * math.log2(byte_pairs.rows) / 22)
+
+
+def test_a_loss_beyond_all_numbers_has_a_perplexity(characters, file):
+    model = speaking("lstm", characters)
+    model.state = {name: array * 1e6 for name, array in model.state.items()}
+    found = evaluate(model, str(file))
+    assert found.loss > 1000
+    assert math.isfinite(found.perplexity)
+
+
+def test_the_floor_of_stories_is_the_grammars_own(story_words):
+    found = evaluate(uniform(story_words), "stories")
+    documents = list(stories.stories(3, len(list(FEW.portions()))))
+    words = sum(len(stories.stream(document)) for document in documents)
+    nats = -sum(map(stories.log_probability, documents))
+    assert found.floor == pytest.approx(nats / words, rel=1e-9)
+    assert found.nats_per_word == pytest.approx(math.log(story_words.rows))
+    assert found.distance == pytest.approx(found.nats_per_word - found.floor)
+    assert found.to_json()["distance"] == found.distance
+
+
+def test_the_floor_comes_to_the_entropy(monkeypatch, story_words):
+    monkeypatch.setattr(evaluation, "HELD_OUT", StoryTexts(20_000, 3))
+    assert abs(evaluate(uniform(story_words), "stories").floor - stories.entropy()) < 0.03
+
+
+def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words):
+    """Its odds are the grammar's, so nothing is left between them."""
+
+    class Grammar(Watched):
+        def __call__(self, ids):
+            words = [story_words.piece(int(i)) for i in ids[0]]
+            words = [stories.END if word == "<|endoftext|>" else word for word in words[1:]]
+            logits = torch.full((1, len(words) + 1, story_words.rows), -1e9, dtype=torch.float64)
+            for place, odds in enumerate(stories.distributions(words)):
+                for word, odd in odds.items():
+                    id_ = 0 if word == stories.END else story_words.id_of(word)
+                    logits[0, place, id_] = math.log(odd) if odd else -1e9
+            return logits
+
+        config = SimpleNamespace(context=5000, vocabulary=story_words.rows)
+        tokenizer = story_words
+
+    found = evaluate(Grammar("gpt2"), "stories")
+    assert found.unknown == 0
+    assert found.distance == pytest.approx(0, abs=1e-9)
+    assert found.loss == pytest.approx(found.floor)
+
+
+@families
+def test_a_model_that_learned_nothing_is_above_the_floor(family, story_words):
+    assert evaluate(speaking(family, story_words), "stories").distance > 0.5
+
+
+def test_pieces_of_words_are_counted_as_the_words_they_make():
+    tokenizer = train_byte_pairs((text for text, _ in FEW.portions()), 400)
+    found = evaluate(uniform(tokenizer), "stories")
+    words = sum(len(stories.as_words(text)) for text, _ in FEW.portions())
+    assert found.tokens > words
+    assert found.nats_per_word == pytest.approx(found.tokens * math.log(400) / words)
+    assert found.distance > 0
+
+
+def test_unknown_words_are_counted_and_not_compared():
+    """A model that always says [UNK] would else be better than the grammar."""
+    tokenizer = train_words((text for text, _ in FEW.portions()), 3)
+    found = evaluate(uniform(tokenizer), "stories")
+    assert found.unknown / found.tokens > 0.5
+    assert found.loss == pytest.approx(math.log(3))
+    assert (found.nats_per_word, found.floor, found.distance) == (None, None, None)
+
+
+def test_progress_is_told_while_a_text_becomes_tokens(characters, file):
+    told = []
+    evaluate(speaking("rnn", characters), str(file), progress=lambda *news: told.append(news))
+    assert told[-1] == (len(TEXT.encode()), len(TEXT.encode()))
+
+
+@pytest.mark.parametrize("family", ["bert", "vit", "igpt", "tst"])
+def test_other_families_are_refused(family, file):
+    with pytest.raises(WrongKind, match=f"models of the next token, not for {family}"):
+        evaluate(filled(small(family)), str(file))
+
+
+def test_a_model_that_sees_its_answers_is_refused(characters, file):
+    with pytest.raises(WrongKind, match="causal is false"):
+        evaluate(speaking("transformer", characters, causal=False), str(file))
+
+
+def test_a_model_without_tokenizer_is_refused(file):
+    with pytest.raises(WrongKind, match="has no tokenizer"):
+        evaluate(filled(small("gpt2")), str(file))
+
+
+def test_the_tokenizer_of_another_model_is_noticed(byte_pairs, file):
+    model = filled(small("gpt2"))
+    model.tokenizer = byte_pairs
+    with pytest.raises(TokenOutOfRange, match=r"vocabulary has 17 tokens, but .* gives 26\d on"):
+        evaluate(model, str(file))
+
+
+@pytest.mark.parametrize("stride", [0, -3])
+def test_strides_go_forward(stride, characters, file):
+    with pytest.raises(ImpossibleSetting, match=f"stride must be at least 1, got {stride}"):
+        evaluate(speaking("gpt2", characters), str(file), stride)
+
+
+@pytest.mark.parametrize("name", ["storeis", "no/such/file.txt", "", "x" * 5000])
+def test_unknown_corpora_are_named(name):
+    with pytest.raises(
+        UnknownCorpus, match=r"no file or folder '.*', and no corpus of this name; "
+    ):
+        corpus_texts(name)
+
+
+def test_what_is_wrong_with_a_file_is_said_of_the_file(tmp_path, characters):
+    with pytest.raises(EmptyCorpus, match="holds no text files"):
+        corpus_texts(str(tmp_path))
+    file = tmp_path / "text.txt"
+    file.write_text("")
+    with pytest.raises(EmptyCorpus, match=r"text\.txt is empty"):
+        corpus_texts(str(file))
+    file.write_text("a")
+    with pytest.raises(EmptyCorpus, match=r"text\.txt has one token, and nothing before it"):
+        evaluate(speaking("gpt2", characters), str(file))
+    file.write_bytes(b"a\xff")
+    with pytest.raises(BrokenFile, match="0xff at offset 1"):
+        evaluate(speaking("gpt2", characters), str(file))
+
+
+def test_a_corpus_that_is_not_here_says_how_to_get_it(monkeypatch):
+    monkeypatch.delenv("VESALIUS_DATA", raising=False)
+    with pytest.raises(NotFetched, match="tinyshakespeare is not here"):
+        corpus_texts("tinyshakespeare")
+
+
+def test_the_part_to_validate_on_is_taken_where_there_is_one(tmp_path, monkeypatch):
+    def chosen(*names):
+        files = [tmp_path / "validated" / name for name in names]
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("text")
+        monkeypatch.setattr(registry, "locate", lambda name: files)
+        return [str(part.file.relative_to(tmp_path / "validated")) for part in parts()]
+
+    def parts():
+        return corpus_texts("classics").parts
+
+    assert chosen("train/a.txt", "valid/b.txt", "valid/c.txt") == ["valid/b.txt", "valid/c.txt"]
+    assert chosen("w.valid.txt", "w.test.txt") == ["w.valid.txt"]
+    assert chosen("invalid.txt", "other.txt", "labels.tsv") == ["invalid.txt", "other.txt"]
+    with pytest.raises(WrongKind, match="the corpus classics holds no text"):
+        chosen("images.gz")
+
+
+def test_the_classics_are_evaluated_on_books_that_were_held_out():
+    if "VESALIUS_DATA" not in os.environ:
+        pytest.skip("set VESALIUS_DATA to the folder with text/")
+    assert {part.file.parent.name for part in corpus_texts("classics").parts} == {"valid"}
