@@ -97,19 +97,14 @@ def loop(
 
 
 def ours(family: str, model: dict, batch: int, text: Path, folder: Path) -> Run:
+    window = {"window": model.pop("window")} if "window" in model else {}
     said = {
         "family": family,
         "objective": "next-token",
         "model": {**model, "dropout": 0.0},
-        "data": {
-            "corpus": str(text),
-            "tokenizer": "characters",
-            "window": model.pop("window", None),
-        },
+        "data": {"corpus": str(text), "tokenizer": "characters", **window},
         "training": {"steps": 10**6, "batch": batch, "evaluate_every": 10**6, "save_every": 10**6},
     }
-    if said["data"]["window"] is None:
-        del said["data"]["window"]
     folder.mkdir()
     return Run(recipe(said), folder, Processes("ddp").__enter__(), resume=False)
 
