@@ -27,6 +27,7 @@ lint: install
 
 bench: install  ## beside Transformers, in one run; wants a quiet machine
 	$(BIN)/python benchmarks/networks.py
+	$(BIN)/python benchmarks/training.py
 
 docs: install  ## write the generated pages anew
 	$(BIN)/python docs/generate.py
