@@ -88,8 +88,9 @@ def train(
     with Processes(recipe.training.parallel) as processes, ExitStack() as stack:
         if processes.first:
             stack.enter_context(locked(folder))
-        run = Run(recipe, folder, processes, resume, tell)
-        return run.go([MetricsFile(), *board, Curves(), *watchers] if processes.first else [])
+        told = [MetricsFile(), *board, Curves(), *watchers] if processes.first else []
+        # The run is gone before the processes part: DDP's memory cannot be freed without the others.
+        return Run(recipe, folder, processes, resume, tell).go(told)
 
 
 class Run:

@@ -5,6 +5,7 @@ gradients up, or FSDP2 spreads parameters and optimiser over the processes. Alon
 nothing.
 """
 
+import gc
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class Processes:
         trace: TracebackType | None,
     ) -> None:
         if self.count > 1:
+            gc.collect()  # what DDP and FSDP hold of the group goes before the group does
             if error is None:  # one that leaves early would make the others abort
                 self.wait()
             torch.distributed.destroy_process_group()
