@@ -2,29 +2,40 @@
 
     python benchmarks/training.py
 
-Beside ours: a bare loop in plain PyTorch as nanoGPT's is (fused q, k, v, AdamW, clipping), a plain
-Transformers GPT-2 loop, and for the lstm a raw ``nn.LSTM`` loop. Prints medians, and writes them to
-docs/benchmarks-training.md.
+Each loop runs in a process of its own. Beside ours: a bare loop in plain PyTorch as nanoGPT's is
+(fused q, k, v, AdamW, clipping), a plain Transformers GPT-2 loop, and for the lstm a raw
+``nn.LSTM`` loop. Prints medians, and writes them to docs/benchmarks-training.md.
 """
 
 import argparse
 import datetime
+import io
+import math
+import multiprocessing
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
 from networks import processor
+from rich.console import Console
+from rich.live import Live
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import vesalius as vs
+from vesalius.cli.display import Screen
+from vesalius.models.linear import linear
 from vesalius.training import Run
+from vesalius.training.memory import kept_memory
+from vesalius.training.optimisers import clipped
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import recipe
 from vesalius.training.watching import MetricsFile
@@ -37,6 +48,8 @@ SIZES = {
 VOCABULARY = 65
 STEPS = 10
 """Steps of a round."""
+OPEN: list[ExitStack] = []
+"""What a process of ours holds open until its end."""
 
 
 class BareBlock(nn.Module):
@@ -46,14 +59,16 @@ class BareBlock(nn.Module):
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(0.0)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, n, width = x.shape
         parts = self.qkv(self.before_attention(x)).split(width, dim=2)
         q, k, v = (p.view(batch, n, self.heads, -1).transpose(1, 2) for p in parts)
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).reshape(batch, n, width))
-        return x + self.down(F.gelu(self.up(self.before_mlp(x)), approximate="tanh"))
+        x = x + self.dropout(self.out(seen.transpose(1, 2).reshape(batch, n, width)))
+        inner = F.gelu(self.up(self.before_mlp(x)), approximate="tanh")
+        return x + self.dropout(self.down(inner))
 
 
 class Bare(nn.Module):
@@ -76,11 +91,16 @@ class Bare(nn.Module):
 
 
 def loop(
-    network: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], data: np.ndarray, n: int, b: int
-):
-    """A loop as short as they come: draw windows, step, clip."""
-    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.99), fused=True)
+    network: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], n: int, b: int
+) -> Callable[[], None]:
+    """What nanoGPT's loop does: windows, a scheduled rate, decay for matrices, clipping, a log."""
+    data = np.random.default_rng(0).integers(VOCABULARY, size=300_000, dtype=np.uint16)
+    matrices = [p for p in network.parameters() if p.dim() >= 2]
+    vectors = [p for p in network.parameters() if p.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), fused=True)
     network.train()
+    losses = []
 
     def step() -> None:
         starts = torch.randint(len(data) - n, (b,))
@@ -88,57 +108,127 @@ def loop(
         targets = torch.stack(
             [torch.from_numpy(data[i + 1 : i + 1 + n].astype(np.int64)) for i in starts]
         )
-        loss(ids, targets).backward()
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-3 * (1 + math.cos(len(losses) / 1e6))
+        value = loss(ids, targets)
+        value.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
+        losses.append(value.item())
 
     return step
 
 
-def ours(family: str, model: dict, batch: int, text: Path, folder: Path) -> Run:
-    window = {"window": model.pop("window")} if "window" in model else {}
+def bare(layers: int, heads: int, width: int, context: int, batch: int) -> Callable[[], None]:
+    network = Bare(layers, heads, width, context)
+    return loop(network, network, context, batch)
+
+
+def peer(layers: int, heads: int, width: int, context: int, batch: int) -> Callable[[], None]:
+    network = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=VOCABULARY, n_positions=context, n_embd=width, n_layer=layers, n_head=heads,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        )
+    )  # fmt: skip
+
+    def loss(ids: Tensor, targets: Tensor) -> Tensor:
+        logits = network(ids, use_cache=False).logits
+        return F.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
+
+    return loop(network, loss, context, batch)
+
+
+def raw_lstm(layers: int, width: int, window: int, batch: int) -> Callable[[], None]:
+    tokens = nn.Embedding(VOCABULARY, width)
+    cell = nn.LSTM(width, width, num_layers=layers, batch_first=True)
+    state: list = [None]
+
+    def loss(ids: Tensor, targets: Tensor) -> Tensor:
+        x, after = cell(tokens(ids), state[0])
+        state[0] = tuple(part.detach() for part in after)
+        logits = F.linear(x, tokens.weight)
+        return F.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
+
+    return loop(nn.ModuleList([tokens, cell]), loss, window, batch)
+
+
+def ours(family: str, model: dict, data: dict, batch: int, told: bool = True) -> Callable[[], None]:
+    """A step of a run, with its batch, metrics and display; or of its network, and nothing else."""
+    folder = Path(tempfile.mkdtemp())
+    os.environ["VESALIUS_CACHE"] = str(folder / "cache")
+    characters = [chr(i) for i in range(33, 33 + VOCABULARY - 1)] + ["\n"]
+    text = folder / "text.txt"
+    text.write_text("".join(np.random.default_rng(0).choice(characters, size=300_000)))
     said = {
         "family": family,
         "objective": "next-token",
         "model": {**model, "dropout": 0.0},
-        "data": {"corpus": str(text), "tokenizer": "characters", **window},
+        "data": {"corpus": str(text), "tokenizer": "characters", **data},
         "training": {"steps": 10**6, "batch": batch, "evaluate_every": 10**6, "save_every": 10**6},
     }
-    folder.mkdir()
-    return Run(recipe(said), folder, Processes("ddp").__enter__(), resume=False)
+    stack = ExitStack()
+    OPEN.append(stack)
+    stack.enter_context(kept_memory())
+    run = Run(recipe(said), folder, stack.enter_context(Processes("ddp")), resume=False)
+    if not told:
+        return without(run, run.batches.train(0))
+    terminal = Console(file=io.StringIO(), force_terminal=True)
+    live = stack.enter_context(Live(console=terminal, refresh_per_second=4))
+    watchers = [MetricsFile(), Screen(live)]
+    for watcher in watchers:
+        watcher.begins(run)
+
+    return lambda: run._step(watchers)
 
 
-def alternate(rounds: int, **steps: Callable[[], None]) -> dict[str, list[float]]:
-    """Seconds a step of each, in turns, after warming up."""
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        for _ in range(STEPS):
+class Loop:
+    """A loop in a process of its own, since what one sets for its process is part of it."""
+
+    def __init__(self, make: Callable[..., Callable[[], None]], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.here, there = context.Pipe()
+        self.process = context.Process(target=_serve, args=(there, make, arguments), daemon=True)
+        self.process.start()
+        self.run()  # to warm up
+
+    def run(self) -> float:
+        """Seconds a step, of a round."""
+        self.here.send(STEPS)
+        return self.here.recv()
+
+
+def _serve(pipe: Any, make: Callable[..., Callable[[], None]], arguments: tuple) -> None:
+    step = make(*arguments)
+    while True:
+        count = pipe.recv()
+        start = time.perf_counter()
+        for _ in range(count):
             step()
+        pipe.send((time.perf_counter() - start) / count)
+
+
+def alternate(rounds: int, loops: dict[str, tuple]) -> dict[str, list[float]]:
+    """Seconds a step of each, in turns."""
+    running = {name: Loop(*said) for name, said in loops.items()}
+    taken: dict[str, list[float]] = {name: [] for name in loops}
     for _ in range(rounds):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            for _ in range(STEPS):
-                step()
-            taken[name].append((time.perf_counter() - start) / STEPS)
+        for name, one in running.items():
+            taken[name].append(one.run())
+    for one in running.values():
+        one.process.terminate()
     return taken
 
 
-def peak() -> float:
-    """The best rate of a large product in single precision, in operations a second."""
-    best = 0.0
-    from vesalius.models.linear import linear
+def product(size: int, faster: bool) -> Callable[[], None]:
+    a, b = torch.randn(size, size), torch.randn(size, size)
 
-    for size in (1024, 2048):
-        a, b = torch.randn(size, size), torch.randn(size, size)
-        for product in (lambda a=a, b=b: a @ b, lambda a=a, b=b: linear(a, b)):
-            with torch.no_grad():
-                product()
-                for _ in range(8):
-                    start = time.perf_counter()
-                    product()
-                    best = max(best, 2 * size**3 / (time.perf_counter() - start))
-    return best
+    def step() -> None:
+        with torch.no_grad():
+            linear(a, b) if faster else a @ b
+
+    return step
 
 
 def table(what: str, tokens: int, taken: dict[str, list[float]]) -> list[str]:
@@ -154,44 +244,44 @@ def table(what: str, tokens: int, taken: dict[str, list[float]]) -> list[str]:
         spread = f"{min(times) * 1e3:.1f} to {max(times) * 1e3:.1f}"
         ratio = "" if name == "ours" else f"{median / mine:.2f} times as fast"
         speed = f"{tokens / median:,.0f} | {median * 1e3:.1f}"
-        lines.append(f"| {name.replace('_', ' ')} | {speed} | {spread} | {ratio} |")
+        lines.append(f"| {name} | {speed} | {spread} | {ratio} |")
     print("\n".join(lines), flush=True)
     return [*lines, ""]
 
 
-def gpt(what: str, rounds: int, text: Path, folder: Path, best: float) -> list[str]:
-    layers, heads, width, context, batch = SIZES[what]
+PRODUCTS = {
+    f"{library}, {size} x {size}": (product, size, library == "oneDNN")
+    for size in (1024, 2048)
+    for library in ("MKL", "oneDNN")
+}
+"""Large products in single precision, the best of which is taken for the processor's peak."""
+
+
+def gpt(what: str, rounds: int) -> list[str]:
+    layers, heads, width, context, batch = size = SIZES[what]
     model = {"layers": layers, "heads": heads, "embedding": width, "context": context}
-    run = ours("gpt2", model, batch, text, folder / what)
-    data = np.asarray(run.batches.tokens.ids)
-    bare = Bare(layers, heads, width, context)
-    config = transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_positions=context, n_embd=width, n_layer=layers, n_head=heads,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-    )  # fmt: skip
-    peer = transformers.GPT2LMHeadModel(config)
-
-    def peer_loss(ids: Tensor, targets: Tensor) -> Tensor:
-        logits = peer(ids, use_cache=False).logits
-        return F.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
-
-    watchers = [MetricsFile()]
-    for watcher in watchers:
-        watcher.begins(run)
-    whole = run.batches.train(0)
     taken = alternate(
         rounds,
-        ours=lambda: run._step(watchers),
-        bare_PyTorch=loop(bare, bare, data, context, batch),
-        Transformers=loop(peer, peer_loss, data, context, batch),
-        ours_without_loader_and_logging=without(run, whole),
+        {
+            "ours": (ours, "gpt2", model, {}, batch),
+            "bare PyTorch": (bare, *size),
+            "Transformers": (peer, *size),
+            "ours without loader, logging and display": (ours, "gpt2", model, {}, batch, False),
+            **PRODUCTS,
+        },
     )
+    products = {name: taken.pop(name) for name in PRODUCTS}
+    rates = {
+        name: 2 * PRODUCTS[name][1] ** 3 / statistics.median(products[name]) for name in products
+    }
+    best = max(rates, key=lambda name: rates[name])
     lines = table(what, batch * context, taken)
     cost = vs.cost("gpt2", length=context, batch=batch, **model, vocabulary=VOCABULARY)
     rate = cost.training_step / statistics.median(taken["ours"])
     lines += [
         f"Products are {cost.training_step / 1e9:.1f} GFLOP a step: {rate / 1e9:.0f} GFLOP/s, "
-        f"{rate / best:.0%} of the {best / 1e9:.0f} GFLOP/s of the best single product.",
+        f"{rate / rates[best]:.0%} of the {rates[best] / 1e9:.0f} GFLOP/s of single products "
+        f"({best}), taken in the same turns.",
         "",
     ]
     print(lines[-2])
@@ -206,31 +296,22 @@ def without(run: Run, batch: dict[str, np.ndarray]) -> Callable[[], None]:
         run.network.train()
         out = run.network(ids)
         F.cross_entropy(out.view(-1, out.shape[-1]), targets.view(-1)).backward()
-        nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
+        clipped(run.network, run.how.clip)
         run.optimiser.step()
         run.optimiser.zero_grad(set_to_none=True)
 
     return step
 
 
-def lstm(rounds: int, text: Path, folder: Path) -> list[str]:
-    width, window, batch = 256, 64, 32
-    model = {"layers": 2, "embedding": width, "window": window}
-    run = ours("lstm", model, batch, text, folder / "lstm")
-    data = np.asarray(run.batches.tokens.ids)
-    tokens = nn.Embedding(VOCABULARY, width)
-    cell = nn.LSTM(width, width, num_layers=2, batch_first=True)
-    raw = nn.ModuleList([tokens, cell])
-    state: list = [None]
-
-    def loss(ids: Tensor, targets: Tensor) -> Tensor:
-        x, after = cell(tokens(ids), state[0])
-        state[0] = tuple(part.detach() for part in after)
-        logits = F.linear(x, tokens.weight)
-        return F.cross_entropy(logits.view(-1, VOCABULARY), targets.reshape(-1))
-
+def lstm(rounds: int) -> list[str]:
+    layers, width, window, batch = size = (2, 256, 64, 32)
+    model = {"layers": layers, "embedding": width}
     taken = alternate(
-        rounds, ours=lambda: run._step([]), raw_LSTM=loop(raw, loss, data, window, batch)
+        rounds,
+        {
+            "ours": (ours, "lstm", model, {"window": window}, batch),
+            "raw nn.LSTM": (raw_lstm, *size),
+        },
     )
     return table("lstm, 2 layers, width 256, window 64, batch 32", window * batch, taken)
 
@@ -239,30 +320,21 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rounds", type=int, default=9)
     rounds = arguments.parse_args().rounds
-    torch.manual_seed(0)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        os.environ["VESALIUS_CACHE"] = str(folder / "cache")
-        characters = [chr(i) for i in range(33, 33 + VOCABULARY - 1)] + ["\n"]
-        rng = np.random.default_rng(0)
-        text = folder / "text.txt"
-        body = "".join(rng.choice(characters, size=300_000))
-        text.write_text(body)
-        best = peak()
-        lines = [
-            "# Benchmarks of training",
-            "",
-            "Steps of the same model, batch and optimiser, without dropout, in one run, in turns; "
-            "medians. Ours include drawing the batch, logging and metrics on disk.",
-            "",
-            f"{datetime.date.today()}, {torch.get_num_threads()} threads of {processor()}, "
-            f"PyTorch {torch.__version__}, Transformers {transformers.__version__}, {rounds} "
-            f"rounds of {STEPS} steps: `python benchmarks/training.py --rounds {rounds}`",
-            "",
-        ]
-        for what in SIZES:
-            lines += gpt(what, rounds, text, folder, best)
-        lines += lstm(rounds, text, folder)
+    lines = [
+        "# Benchmarks of training",
+        "",
+        "Steps of the same model, batch and optimiser, without dropout, in one run, in turns, each "
+        "loop in a process of its own; medians. Ours include drawing the batch, metrics on disk "
+        "and the display.",
+        "",
+        f"{datetime.date.today()}, {torch.get_num_threads()} threads of {processor()}, "
+        f"PyTorch {torch.__version__}, Transformers {transformers.__version__}, {rounds} "
+        f"rounds of {STEPS} steps: `python benchmarks/training.py --rounds {rounds}`",
+        "",
+    ]
+    for what in SIZES:
+        lines += gpt(what, rounds)
+    lines += lstm(rounds)
     PAGE.write_text("\n".join(lines))
 
 

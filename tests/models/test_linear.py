@@ -13,6 +13,13 @@ SHAPES = [((5,), 3), ((4, 7), 9), ((2, 3, 64), 128), ((1, 1), 1), ((0, 4), 3)]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 
+@pytest.fixture(autouse=True, params=["small", "large"])
+def _either_side_of_the_limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    """Every test runs with products counted among the small ones and among the large."""
+    if request.param == "large":
+        monkeypatch.setattr("vesalius.models.linear.SMALL", 0)
+
+
 def made(*shape: int) -> Tensor:
     return torch.randn(*shape, requires_grad=True)
 
@@ -75,6 +82,10 @@ def test_other_precisions_are_left_to_pytorch() -> None:
 def test_the_faster_product_is_used() -> None:
     from torch.profiler import profile
 
-    with profile() as seen, torch.no_grad():
-        linear(torch.randn(3, 8), torch.randn(5, 8))
-    assert any("mkldnn" in event.key for event in seen.key_averages())
+    from vesalius.models.linear import SMALL
+
+    for gradients in (False, True):
+        with profile() as seen, torch.set_grad_enabled(gradients):
+            linear(torch.randn(3, 8), torch.randn(5, 8))
+        used = any("mkldnn" in event.key for event in seen.key_averages())
+        assert used == (not gradients or SMALL == 0)

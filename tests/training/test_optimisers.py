@@ -13,7 +13,7 @@ from strategies import small
 from vesalius.checkpoints.layout import letters
 from vesalius.equations import arrays, find
 from vesalius.families import family_of
-from vesalius.training.optimisers import learning_rate, optimiser
+from vesalius.training.optimisers import clipped, learning_rate, optimiser
 from vesalius.training.recipe import Training
 
 FAMILIES = ["ffnn", "rnn", "lstm", "transformer", "gpt2", "bert", "vit", "igpt", "tst"]
@@ -51,6 +51,15 @@ def test_a_step_of_sgd_is_22(family):
         # A product of two and a sum, which some processors round once and others twice.
         np.testing.assert_allclose(moved[name], array, rtol=0, atol=2e-16 * 8, err_msg=name)
         assert not np.array_equal(before[name], array)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.5, 1e6])
+def test_gradients_are_scaled_down_to_the_limit_and_never_up(limit):
+    ours, theirs = (with_gradients(network("gpt2")) for _ in range(2))
+    expected = torch.nn.utils.clip_grad_norm_(theirs.parameters(), limit or math.inf)
+    assert clipped(ours, limit) == float(expected) > 1
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(mine.grad, other.grad)
 
 
 @pytest.mark.parametrize(

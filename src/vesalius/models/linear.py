@@ -15,6 +15,8 @@ from torch.utils.flop_counter import register_flop_formula
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 FASTER = X86 and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+SMALL = 2**26
+"""With fewer multiplications, what oneDNN gains is lost on calling it from Python for gradients."""
 
 
 class Linear(nn.Linear):
@@ -32,6 +34,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if torch.compiler.is_compiling():
         return _compiled(x, weight, bias)
     if torch.is_grad_enabled():
+        if x.numel() * weight.shape[0] < SMALL:
+            return F.linear(x, weight, bias)
         return _Differentiable.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return _product(x, weight, bias)
 

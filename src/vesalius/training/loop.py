@@ -32,8 +32,9 @@ from vesalius.errors import (
 )
 from vesalius.families import family_of
 from vesalius.model import Model, load
+from vesalius.training.memory import kept_memory
 from vesalius.training.objectives import State, freeze, objective_named, tensors
-from vesalius.training.optimisers import learning_rate, optimiser
+from vesalius.training.optimisers import clipped, learning_rate, optimiser
 from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
 from vesalius.training.recipe import Recipe, read_recipe
 from vesalius.training.recipe import recipe as read
@@ -85,11 +86,11 @@ def train(
         recipe = read(recipe.to_json(), changes)
     folder = Path(folder)
     board = [TensorBoard()] if recipe.training.tensorboard else []
-    with Processes(recipe.training.parallel) as processes, ExitStack() as stack:
+    with Processes(recipe.training.parallel) as processes, kept_memory(), ExitStack() as stack:
         if processes.first:
             stack.enter_context(locked(folder))
         told = [MetricsFile(), *board, Curves(), *watchers] if processes.first else []
-        # The run is gone before the processes part: DDP's memory cannot be freed without the others.
+        # The run is gone before the processes part: DDP's memory is freed with the others' help.
         return Run(recipe, folder, processes, resume, tell).go(told)
 
 
@@ -178,7 +179,7 @@ class Run:
             group["lr"] = rate
         means = self._gradients(batch)
         loss = sum(means[name] for name in self.objective.losses)
-        norm = self._clipped()
+        norm = clipped(self.network, self.how.clip)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self.step += 1
             what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
@@ -207,11 +208,16 @@ class Run:
     def _seed(self) -> None:
         """Dropout follows from the seed, the step and the process, and from nothing before."""
         key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
-        torch.manual_seed(int(key.generate_state(1, np.uint64)[0] >> 1))
+        number = int(key.generate_state(1, np.uint64)[0] >> 1)
+        if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
+            torch.default_generator.manual_seed(number)
+        else:
+            torch.manual_seed(number)
 
     def _gradients(self, batch: Batch) -> dict[str, float]:
         """Gradients of the mean loss over the whole batch; and the means of all sums."""
-        self.stepping.train()
+        if not self.network.training:
+            self.stepping.train()
         terms = self.objective.terms(batch)
         means = dict.fromkeys(self.objective.losses, 0.0)
         states: list[State] = []
@@ -244,12 +250,6 @@ class Run:
             return None
         first = self.processes.rows(self.how.batch).start
         return tuple(part[:, rows.start - first : rows.stop - first] for part in self.state)
-
-    def _clipped(self) -> float:
-        limit = self.how.clip or math.inf
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), limit)
-        full = getattr(norm, "full_tensor", None)  # of a network that is spread over processes
-        return float(full() if full else norm)
 
     @property
     def device(self) -> torch.device:

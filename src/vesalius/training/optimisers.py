@@ -1,9 +1,10 @@
-"""How parameters follow their gradients (22), and how fast: optimisers and schedules."""
+"""How parameters follow their gradients (22), and how fast: optimisers, schedules, limits."""
 
 import math
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from vesalius.training.recipe import Training
 
@@ -20,6 +21,20 @@ def optimiser(network: nn.Module, how: Training) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=how.learning_rate, momentum=how.momentum, fused=True)
     kind = torch.optim.AdamW if how.optimiser == "adamw" else torch.optim.Adam
     return kind(groups, lr=how.learning_rate, betas=(how.beta1, how.beta2), fused=True)
+
+
+def clipped(network: nn.Module, limit: float) -> float:
+    """The norm of all gradients; where it is above the limit, they are scaled down to that.
+
+    No limit is 0. Gradients below it are let be: multiplying them by one takes time too.
+    """
+    parameters = [p for p in network.parameters() if p.grad is not None]
+    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+    full = getattr(norm, "full_tensor", None)  # of a network that is spread over processes
+    size = float(full() if full else norm)
+    if limit and size > limit:
+        clip_grads_with_norm_(parameters, limit, norm)
+    return size
 
 
 def learning_rate(how: Training, step: int) -> float:
