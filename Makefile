@@ -4,12 +4,16 @@ BIN := .venv/bin
 PEERS := .venv-peers/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-peers lint install bench docs clean
+.PHONY: demo test test-slow test-peers lint install bench specimens docs clean
 
-demo: .venv/runtime  ## count a model, look at an equation
+demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
 	$(BIN)/vesalius count gpt2 --cost --length 512
 	$(BIN)/vesalius equations 28
+	$(BIN)/vesalius specimens
+	$(BIN)/vesalius tokenize gpt "I knew it was going to rain, but I forgot to take my umbrella."
+	$(BIN)/vesalius dissect gpt "It was a dark and stormy"
+	$(BIN)/vesalius evaluate gpt README.md
 
 test: install
 	$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
@@ -28,6 +32,9 @@ lint: install
 bench: install  ## beside Transformers, in one run; wants a quiet machine
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/training.py
+
+specimens: install  ## train what ships with the package; hours
+	$(BIN)/python recipes/specimens.py
 
 docs: install  ## write the generated pages anew
 	$(BIN)/python docs/generate.py

@@ -7,7 +7,6 @@ Prints a table of medians and their ratio, and writes it to docs/benchmarks.md.
 
 import argparse
 import datetime
-import platform
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import torch
 import transformers
 
 import vesalius as vs
+from vesalius.machine import processor
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -216,14 +216,6 @@ def write(results: list[Result], rounds: int) -> None:
         *(result.row() for result in results),
     ]
     PAGE.write_text("\n".join(lines) + "\n")
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 if __name__ == "__main__":

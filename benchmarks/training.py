@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from networks import processor
 from rich.console import Console
 from rich.live import Live
 from torch import Tensor, nn
@@ -32,6 +31,7 @@ from torch.nn import functional as F
 
 import vesalius as vs
 from vesalius.cli.display import Screen
+from vesalius.machine import processor
 from vesalius.models.linear import linear
 from vesalius.training import Run
 from vesalius.training.memory import kept_memory

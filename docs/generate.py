@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from vesalius import specimens
 from vesalius.checkpoints import huggingface, layout, others, tables
 from vesalius.cli import cli
 from vesalius.equations import Equation, numbered, unnumbered
@@ -135,7 +136,50 @@ def _cell(name: str, how: str) -> str:
     return f"`{name}`" if how == "the same" else f"`{name}`, {how}"
 
 
+def specimens_page() -> str:
+    cards = {name: specimens.card(name) for name in specimens.specimens()}
+    heads = "| specimen | family | parameters | corpus | operations | minutes | held out |"
+    rows = [
+        f"| [{name}](#{name}) | {card.family} | {card.parameters:,} | {card.corpus} "
+        f"| {card.operations:.2e} | {card.seconds / 60:.0f} | {card.headline} |"
+        for name, card in cards.items()
+    ]
+    parts = [
+        "# Specimens",
+        NOTE,
+        "Small trained models that ship with the package in half precision; `vesalius specimens` "
+        "lists them, and their names work wherever a model's folder does. Results are those of "
+        "`vesalius evaluate NAME CORPUS` with the weights as they ship, on the part of the corpus "
+        "that was not trained on. Operations are those of all matrix products of training, by "
+        "formula; minutes are those of the training steps, beside other work.",
+        "\n".join([heads, "| --- | --- | ---: | --- | ---: | ---: | --- |", *rows]),
+        *(_card(name, card) for name, card in cards.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _card(name: str, card: specimens.Card) -> str:
+    numbers = [
+        f"| {key.replace('_', ' ')} | {value:,.4f} |"
+        if isinstance(value, float)
+        else f"| {key.replace('_', ' ')} | {value:,} |"
+        for key, value in card.result.items()
+        if not isinstance(value, str)
+    ]
+    return "\n\n".join(
+        [
+            f"## {name}",
+            f"*{card.title}*: {card.parameters:,} parameters, "
+            f"{card.steps:,} steps by [recipes/{name}.toml](../recipes/{name}.toml), "
+            f"{card.operations:.3g} operations, {card.seconds / 60:.0f} minutes on {card.machine}, "
+            f"{card.date}. Data: {card.corpus}, {card.data}; {card.licence}.",
+            "\n".join(["| held out | |", "| --- | ---: |", *numbers]),
+        ]
+    )
+
+
 PAGES = {
+    "specimens.md": specimens_page,
     "equations.md": equations_page,
     "commands.md": commands_page,
     "rosetta.md": rosetta_page,

@@ -339,12 +339,6 @@ def test_progress_is_told_while_a_text_becomes_tokens(characters, file):
     assert told[-1] == (len(TEXT.encode()), len(TEXT.encode()))
 
 
-@pytest.mark.parametrize("family", ["bert", "vit", "igpt", "tst"])
-def test_other_families_are_refused(family, file):
-    with pytest.raises(WrongKind, match=f"models of the next token, not for {family}"):
-        evaluate(filled(small(family)), str(file))
-
-
 def test_a_model_that_sees_its_answers_is_refused(characters, file):
     with pytest.raises(WrongKind, match="causal is false"):
         evaluate(speaking("transformer", characters, causal=False), str(file))

@@ -51,7 +51,8 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"terminal"},
-    {"verification", "training", "evaluation"},
+    {"verification", "evaluation"},
+    {"training"},
     {"dissection"},
     {"model"},
     {"data"},
@@ -59,8 +60,8 @@ LAYERS = [
     {"checkpoints"},
     {"models", "counting"},
     {"families"},
-    {"equations"},
-    {"errors"},
+    {"equations", "specimens"},
+    {"errors", "machine"},
 ]
 
 

@@ -351,6 +351,6 @@ def test_a_folder_comes_before_the_hub_and_a_specimen_before_a_folder(
     filled(small("lstm")).save(tmp_path / "gpt2")
     assert load("gpt2").family == "lstm"
     filled(small("rnn")).save(tmp_path / "specimens" / "gpt2")
-    monkeypatch.setattr("vesalius.model.SPECIMENS", tmp_path / "specimens")
+    monkeypatch.setattr("vesalius.specimens.FOLDER", tmp_path / "specimens")
     assert load("gpt2").family == "rnn"
     assert load("./gpt2").family == "lstm"

@@ -1,13 +1,14 @@
-"""How good a model is: loss, perplexity, bits a byte and accuracy over a corpus.
+"""How good a model is on a corpus: what its heads were trained towards, measured.
 
-Every token of a text is predicted. A transformer sees at least ``context - stride`` tokens before
-each, a recurrent network all of them, a window model its window. For the stories, whose
-probabilities are known, the distance to the best possible model is told.
+Models of the next token predict every token of a text. A transformer sees at least ``context -
+stride`` tokens before each, a recurrent network all of them, a window model its window. For the
+stories, whose probabilities are known, the distance to the best possible model is told. All other
+models are validated as in training.
 """
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,8 +19,10 @@ from numpy import ndarray as Array
 from torch.nn import functional as F
 
 from vesalius.data import registry, stories
+from vesalius.data.batches import Batch, Batches
+from vesalius.data.pairs import MaskedText
 from vesalius.data.texts import SUFFIXES, FileTexts, Part, StoryTexts, Texts, read_texts
-from vesalius.data.tokens import Progress, tokenised
+from vesalius.data.tokens import Progress, Tokens, tokenised
 from vesalius.errors import (
     EmptyCorpus,
     ImpossibleSetting,
@@ -28,7 +31,9 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
-from vesalius.model import Model
+from vesalius.model import PREPROCESSING, Model
+from vesalius.training.objectives import LANGUAGE, OBJECTIVES, Objective
+from vesalius.training.validating import image_examples, series_examples, validated
 
 BATCH = 16
 """Rows that are gone through at once, at most."""
@@ -38,6 +43,8 @@ STEP = 64
 """Tokens that a recurrent network reads at once."""
 HELD_OUT = StoryTexts(words=50_000, seed=3)
 """Stories that no recipe trains on."""
+SEED = 0
+"""What masks and sentence pairs follow from."""
 
 
 @dataclass(frozen=True)
@@ -71,27 +78,52 @@ class Evaluation:
         return {**asdict(self), "distance": self.distance}
 
 
+@dataclass(frozen=True)
+class Measures:
+    """What an evaluation of another model than of the next token gave."""
+
+    corpus: str
+    objective: str
+    """What was asked of the model."""
+    examples: int
+    numbers: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        about = {"corpus": self.corpus, "objective": self.objective, "examples": self.examples}
+        return {**about, **self.numbers}
+
+
 def evaluate(
-    model: Model, corpus: str, stride: int | None = None, progress: Progress | None = None
-) -> Evaluation:
-    """Evaluate a language model on a text file, a folder, a corpus by name, or the stories."""
-    _require_next_token(model)
-    assert model.tokenizer is not None
+    model: Model,
+    corpus: str,
+    stride: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation | Measures:
+    """Evaluate a model on a file, a folder, a corpus by name, or the stories."""
     if stride is not None and stride < 1:
         raise ImpossibleSetting(f"stride must be at least 1, got {stride}")
-    texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
-    tokens = tokenised(texts, model.tokenizer, registry.cache_folder(), progress=progress)
+    if model.family in LANGUAGE:
+        return _every_token(model, corpus, stride, progress)
+    if stride is not None:
+        raise WrongKind(f"stride is for models of the next token, not for {model.family}")
+    return _measures(model, corpus, progress)
+
+
+# Models of the next token -------------------------------------------------------
+
+
+def _every_token(
+    model: Model, corpus: str, stride: int | None, progress: Progress | None
+) -> Evaluation:
+    if not getattr(model.config, "causal", True):
+        raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
+    texts, tokens = _tokens(model, corpus, False, progress)
+    assert model.tokenizer is not None
     special = model.tokenizer.special
     before = [special[name] for name in ("<|endoftext|>",) if name in special]
     ids = np.concatenate([np.array(before, np.int64), tokens.ids])
     if len(ids) < 2:
         raise EmptyCorpus(f"{texts.name} has one token, and nothing before it; expected two")
-    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
-    if ids.max() >= vocabulary:
-        raise TokenOutOfRange(
-            f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
-            f"{ids.max()} on {texts.name}; expected the tokenizer that it was trained with"
-        )
     nats, right, count = _score(model, ids, stride)
     given = 0 if before else len(model.tokenizer.bytes_of(int(ids[0])))
     unknown = int((tokens.ids == special.get("[UNK]", -1)).sum())
@@ -100,7 +132,7 @@ def evaluate(
         corpus=corpus,
         tokens=count,
         loss=nats / count,
-        perplexity=math.exp(min(700.0, nats / count)),
+        perplexity=_perplexity(nats / count),
         accuracy=right / count,
         bits_per_byte=nats / math.log(2) / max(1, tokens.bytes - given),
         nats_per_word=nats / words if words else None,
@@ -109,13 +141,29 @@ def evaluate(
     )
 
 
-def _require_next_token(model: Model) -> None:
-    if model.family not in ("ffnn", "rnn", "lstm", "transformer", "gpt2"):
-        raise WrongKind(f"evaluate is for models of the next token, not for {model.family}")
-    if not getattr(model.config, "causal", True):
-        raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
+def _tokens(
+    model: Model, corpus: str, by_sentence: bool, progress: Progress | None
+) -> tuple[Texts, Tokens]:
+    """The texts of a corpus, and what the model's tokenizer makes of them."""
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+    texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
+    cache = registry.cache_folder()
+    tokens = tokenised(texts, model.tokenizer, cache, by_sentence, progress)
+    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
+    end = model.tokenizer.special.get("<|endoftext|>", 0)
+    # Some masked tokens become others, which may be any.
+    largest = model.tokenizer.rows - 1 if by_sentence else max(end, tokens.ids.max(initial=0))
+    if largest >= vocabulary:
+        raise TokenOutOfRange(
+            f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
+            f"{largest} on {texts.name}; expected the tokenizer that it was trained with"
+        )
+    return texts, tokens
+
+
+def _perplexity(loss: float) -> float:
+    return math.exp(min(700.0, loss))
 
 
 def corpus_texts(name: str) -> Texts:
@@ -210,3 +258,100 @@ def _by_stride(
         for row, (start, before, end) in enumerate(batch):
             targets = torch.from_numpy(ids[before + 1 : end + 1])
             yield logits[row, before - start : end - start], targets
+
+
+# Other models -------------------------------------------------------------------
+
+
+def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
+    """The means over a corpus of all that the model has heads for."""
+    measured, examples = list[str](), 0
+    numbers: dict[str, float] = {}
+    for objective in _objectives(model):
+        served, batches = _held_out(model, objective, corpus, progress)
+        counted: list[int] = []
+        means = validated(model.network, served, _counted(model, batches, counted))
+        measured.append(served.title)
+        numbers |= _named(served, means)
+        examples = sum(counted)
+    return Measures(corpus, "; ".join(measured), examples, numbers)
+
+
+def _objectives(model: Model) -> list[Objective]:
+    """What a model has all heads for; what is part of another is left to that."""
+    parts = {name.partition(".")[0] for name in model.state}
+    fitting = [
+        objective
+        for objective in OBJECTIVES.values()
+        if model.family in objective.families
+        and parts.issuperset(objective.heads)
+        and all(getattr(model.config, name) == v for name, v in objective.settings.items())
+    ]
+    if not fitting:
+        heads = [o.title for o in OBJECTIVES.values() if model.family in o.families]
+        raise WrongKind(
+            f"this {model.family} has no head that can be evaluated; expected one for "
+            f"{', or '.join(heads)}"
+        )
+    return [o for o in fitting if not any(set(o.losses) < set(other.losses) for other in fitting)]
+
+
+def _held_out(
+    model: Model, objective: Objective, corpus: str, progress: Progress | None
+) -> tuple[Objective, Batches]:
+    """What to ask of the model, and the examples to ask it on."""
+    if model.family == "bert":
+        return _masked_text(model, objective, corpus, progress)
+    made = series_examples if model.family == "tst" else image_examples
+    if not model.preprocessing:
+        raise WrongKind(
+            f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "
+            f"training writes beside it"
+        )
+    return objective, made(objective.name, corpus, model.config, model.preprocessing, BATCH, SEED)
+
+
+def _masked_text(
+    model: Model, objective: Objective, corpus: str, progress: Progress | None
+) -> tuple[Objective, Batches]:
+    _, tokens = _tokens(model, corpus, True, progress)
+    assert model.tokenizer is not None
+    context: int = model.config.context  # type: ignore[attr-defined]
+    common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
+    try:
+        return objective, MaskedText(*common, pairs=objective.name != "mlm")
+    except EmptyCorpus as error:  # a single document has no pairs, but tokens that can be masked
+        if "mlm" not in objective.losses:
+            raise EmptyCorpus(
+                f"{corpus} has no sentence pairs, which need two documents of two sentences each; "
+                f"every file is a document: give a folder of them"
+            ) from error
+        return OBJECTIVES["mlm"], MaskedText(*common, pairs=False)
+
+
+def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Batch]:
+    """All batches in the model's precision; their sizes are noted."""
+    wide = model.dtype == "float64"
+    for batch in batches.valid():
+        counted.append(len(next(iter(batch.values()))))
+        yield {
+            k: a.astype("float64") if wide and a.dtype.kind == "f" else a for k, a in batch.items()
+        }
+
+
+def _named(objective: Objective, means: Mapping[str, float]) -> dict[str, float]:
+    """The numbers that people compare."""
+    if objective.name in ("masked-patches", "masked-series"):
+        return {"mean_squared_error": means["loss"]}
+    if objective.name in ("next-pixel", "masked-pixels"):
+        nats = means["token"]
+        bits = nats / math.log(2)
+        return {"nats_per_pixel": nats, "bits_per_pixel": bits, "accuracy": means["token accuracy"]}
+    named = {}
+    for name in objective.losses:
+        before = "next_sentence_" if name == "nsp" else ""
+        named[f"{before}loss"] = means[name]
+        if name == "mlm":
+            named["perplexity"] = _perplexity(means[name])
+        named[f"{before}accuracy"] = means[f"{name} accuracy"]
+    return named

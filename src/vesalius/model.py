@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from vesalius import specimens
 from vesalius.checkpoints import files, huggingface, layout, plain, tables
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
@@ -33,7 +34,7 @@ from vesalius.families.configs import Config
 from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 
-SPECIMENS = Path(__file__).parent / "specimens"
+PREPROCESSING = "preprocessing.json"
 HUB_NAME = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
 
@@ -47,10 +48,13 @@ class Model:
         tokenizer: Tokenizer | None = None,
         dtype: str = "float32",
         origin: Mapping[str, Any] | None = None,
+        preprocessing: Mapping[str, Any] | None = None,
     ) -> None:
         self.config, self.state, self.tokenizer, self.dtype = config, dict(state), tokenizer, dtype
         self.origin = dict(origin or {})
         """The config.json that it came with, for what our configuration has no word for."""
+        self.preprocessing = dict(preprocessing or {})
+        """What training did to images or series before the model saw them."""
 
     @property
     def family(self) -> str:
@@ -92,6 +96,9 @@ class Model:
         with (files.staged if folder.is_dir() else files.new_folder)(folder) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
+            if self.preprocessing:
+                kept = json.dumps(self.preprocessing, indent=2, ensure_ascii=False) + "\n"
+                (stage / PREPROCESSING).write_text(kept, encoding="utf-8")
             if self.tokenizer is not None:
                 self.tokenizer.save(stage)
 
@@ -121,11 +128,8 @@ def load(
     allow_non_finite: bool = False,
 ) -> Model:
     """Load a specimen, a folder, or a Hugging Face model, whichever the name is first."""
-    specimen = SPECIMENS / str(name)
-    if str(name) in specimens():
-        return load_folder(specimen, allow_non_finite)
-    if is_folder(name):
-        return load_folder(Path(name), allow_non_finite)
+    if (folder := local_folder(name)) is not None:
+        return load_folder(folder, allow_non_finite)
     if str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
         raise NotACheckpoint(f"{str(name)!r} names a file; expected its folder")
     if not HUB_NAME.fullmatch(str(name)):
@@ -136,17 +140,19 @@ def load(
     return load_folder(_from_hub(str(name), revision, local_files_only), allow_non_finite)
 
 
+def local_folder(name: str | Path) -> Path | None:
+    """The folder of a specimen, or the one that is named; None where there is neither."""
+    if str(name) in specimens.specimens():
+        return specimens.FOLDER / name
+    return Path(name) if is_folder(name) else None
+
+
 def is_folder(name: str | Path) -> bool:
     """Whether there is a folder of this name; the empty name is none."""
     try:
         return bool(str(name)) and Path(name).is_dir()
     except (OSError, ValueError):  # too long, or with a character that no name can have
         return False
-
-
-def specimens() -> list[str]:
-    """The models that ship with the package."""
-    return sorted(p.name for p in SPECIMENS.iterdir() if p.is_dir()) if SPECIMENS.exists() else []
 
 
 def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
@@ -224,7 +230,9 @@ def load_folder(
             f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to "
             f"{vocabulary - 1}; they do not belong together"
         )
-    return Model(config, state, tokenizer, tensors.dtype, described)
+    kept = folder / PREPROCESSING
+    preprocessing = plain.read_json(kept) if kept.exists() else None
+    return Model(config, state, tokenizer, tensors.dtype, described, preprocessing)
 
 
 def _of_one_precision(tensors: files.Tensors) -> files.Tensors:

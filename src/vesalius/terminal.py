@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
-    from vesalius.evaluation import Evaluation
+    from vesalius.evaluation import Evaluation, Measures
+    from vesalius.specimens import Card
     from vesalius.verification import Verification
+
+
+COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
+"""Of neighbouring tokens."""
 
 
 def setting_value(value: Any) -> str:
@@ -122,7 +127,16 @@ def show_verification(result: "Verification") -> None:
     show(table(heads, rows, right=(2, 3)), Text(verdict, style="bold"))
 
 
-def show_evaluation(result: "Evaluation") -> None:
+def show_evaluation(result: "Evaluation | Measures") -> None:
+    from vesalius.evaluation import Measures
+
+    if isinstance(result, Measures):
+        rows = [("examples", f"{result.examples:,}")]
+        for name, number in result.numbers.items():
+            shown = f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
+            rows.append((name.replace("_", " "), shown))
+        show(result.objective, table((result.corpus, ""), rows, right=(1,)))
+        return
     rows = [
         ("tokens", f"{result.tokens:,}"),
         ("nats a token", f"{result.loss:.4f}"),
@@ -137,6 +151,69 @@ def show_evaluation(result: "Evaluation") -> None:
             ("distance to the floor", f"{result.distance:.4f}"),
         ]
     show(table((result.corpus, ""), rows, right=(1,)))
+
+
+def show_tokens(text: str, rows: list[dict[str, Any]]) -> None:
+    """The text in the colours of its tokens, and what each is."""
+    from rich.text import Text
+
+    painted, cells, done = Text(), [], 0
+    for i, row in enumerate(rows):
+        style = f"black on {COLOURS[i % len(COLOURS)]}"
+        painted.append(text[done : row["start"]])
+        painted.append(text[max(done, row["start"]) : row["end"]], style=style)
+        done = max(done, row["end"])
+        token = Text(repr(row["token"]), style=style)
+        cells.append((row["id"], token, row["bytes"], row["start"], row["end"]))
+    painted.append(text[done:])
+    show(painted, table(("id", "token", "bytes", "from", "to"), cells, right=(0, 3, 4)))
+
+
+def show_cards(cards: "dict[str, Card]") -> None:
+    heads = ("specimen", "family", "parameters", "trained on", "operations", "took", "held out")
+    rows = [
+        (
+            name,
+            card.family,
+            f"{card.parameters:,}",
+            card.corpus,
+            f"{card.operations:.2g}",
+            f"{card.seconds / 60:.0f} min",
+            card.headline,
+        )
+        for name, card in cards.items()
+    ]
+    show(table(heads, rows, right=(2, 4, 5)))
+
+
+def show_card(card: "Card") -> None:
+    from rich.text import Text
+
+    took = f"{card.seconds / 60:.0f} minutes of {card.machine}, {card.date}"
+    rows = [
+        ("family", f"{card.family}, {card.parameters:,} parameters"),
+        ("data", f"{card.corpus}: {card.data}; {card.licence}"),
+        ("training", f"{card.steps:,} steps, {card.operations:.3g} operations in products"),
+        ("took", took),
+        ("with", ", ".join(f"{name} {version}" for name, version in card.versions.items())),
+        *((key.replace("_", " "), _number(value)) for key, value in card.result.items()),
+    ]
+    recipe = {key: card.recipe[key] for key in ("model", "data", "training")}
+    said = [
+        (f"[{part}]", ", ".join(f"{k} {v}" for k, v in how.items() if v is not None))
+        for part, how in recipe.items()
+    ]
+    show(Text(card.title, style="bold"), table(("", ""), rows), table(("recipe", ""), said))
+
+
+def _number(value: Any) -> str:
+    return (
+        f"{value:,.4f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
 
 
 def show_cost(costs: "Cost") -> None:

@@ -654,3 +654,9 @@ def test_an_ignored_buffer_may_hold_infinity(tmp_path):
     files.write(tmp_path / "model.safetensors", tensors, "float32")
     with pytest.raises(NotFinite, match="wpe"):
         load(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_weights_may_be_read_by_whoever_may_read_the_configuration(folder):
+    weights, config = ((folder / name).stat().st_mode for name in (files.WEIGHTS, "config.json"))
+    assert weights == config

@@ -1,6 +1,9 @@
 """The verbs between text and tokens."""
 
 import json
+import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from processes import shown, vesalius
@@ -13,6 +16,22 @@ def test_tokenize_shows_pieces_ids_bytes_and_offsets(gpt2):
     assert "".join(row["token"] for row in rows) == "take my"
     assert b"".join(bytes.fromhex(row["bytes"]) for row in rows) == b"take my"
     assert rows[-1]["end"] == 7
+
+
+def test_tokenize_takes_a_tokenizers_file(gpt2, tmp_path):
+    whole = Path(gpt2) / "tokenizer.json"
+    assert shown("tokenize", str(whole), "take my") == shown("tokenize", gpt2, "take my")
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ntake\n##n\n")
+    rows = json.loads(shown("tokenize", str(tmp_path / "vocab.txt"), "taken", "--json"))
+    assert [row["token"] for row in rows] == ["[CLS]", "take", "##n", "[SEP]"]
+
+
+def test_neighbouring_tokens_have_different_colours_and_the_text_is_whole(gpt2, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    first = shown("tokenize", gpt2, "täke my").splitlines()[0]
+    painted = re.findall(r"\x1b\[30;(\d+)m(.*?)\x1b\[0m", first)
+    assert "".join(piece for _, piece in painted) == "täke my"
+    assert all(one[0] != next_[0] for one, next_ in pairwise(painted))
 
 
 def test_tokenize_knows_the_rules_of_table_7():
@@ -37,6 +56,7 @@ def test_a_tokenizer_is_trained_and_used(tmp_path, kind):
         (["tokenize", "--rule", "sufixes", "x"], "did you mean suffixes"),
         (["tokenize", "--rule", "suffixes"], "--rule takes one TEXT"),
         (["tokenize", "/nowhere", "x"], "holds no tokenizer"),
+        (["tokenize", __file__, "x"], "expected BERT's vocabulary"),
         (["tokenizer", "train", "/nowhere", "--out", "y"], "does not exist"),
     ],
 )

@@ -1,5 +1,6 @@
 """``vesalius train`` as people run it: what it shows, how it is stopped, how it goes on."""
 
+import json
 import os
 import pty
 import re
@@ -271,6 +272,26 @@ def test_parts_of_a_loss_are_shown_where_there_are_several():
     assert numbers(two, {"loss": 3.0, "mlm": 1.0, "nsp": 2.0, "nsp accuracy": 0.5}) == (
         "loss 3.0000, mlm 1.0000, nsp 2.0000, nsp accuracy 50.0%"
     )
+
+
+def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
+    from vesalius import create
+
+    create("tst", layers=1, heads=2, embedding=8, channels=1, context=2, outputs=2).save("waves")
+    kept = {"mean": [0], "std": [1], "names": ["a", "b"]}
+    (place / "waves/preprocessing.json").write_text(json.dumps(kept))
+    (place / "waves.ts").write_text("@univariate true\n@classLabel true a b\n@data\n1,2:a\n3:a\n")
+    shown = command("evaluate", "waves", "waves.ts")
+    said = json.loads(command("evaluate", "waves", "waves.ts", "--json").out)
+    assert (shown.code, shown.err) == (0, "")
+    assert [line.split() for line in shown.out.splitlines() if line.strip(" ─")] == [
+        ["the", "class", "of", "a", "series"],
+        ["waves.ts"],
+        ["examples", "2"],
+        ["loss", f"{said['loss']:.4f}"],
+        ["accuracy", f"{said['accuracy']:.2%}"],
+    ]
+    assert list(said) == ["corpus", "objective", "examples", "loss", "accuracy"]
 
 
 def test_the_help_says_how_to_change_a_setting(command):

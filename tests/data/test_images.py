@@ -348,7 +348,7 @@ def test_every_image_comes_once_an_epoch_with_its_label(coloured):
     for step in range(3):
         batch = batches.train(step)
         for pixels, label in zip(batch["pixels"], batch["labels"], strict=True):
-            came[np.rint(batches.scaling.undo(pixels)).astype(np.uint8).tobytes()] = label
+            came[np.rint(batches.scale.undo(pixels)).astype(np.uint8).tobytes()] = label
     training = coloured["training"]
     expected = {
         image.tobytes(): label
@@ -374,7 +374,7 @@ def test_validation_images_come_in_order_scaled_as_those_trained_on(coloured, au
 def test_the_scaling_is_that_of_all_images_to_train_on():
     pixels = np.repeat(np.array([0, 200], np.uint8), 1500).reshape(-1, 1, 1, 1)
     images = Images(pixels, np.zeros(3000, np.int64))
-    scaling = LabelledImages(training=images, validation=images, batch=4).scaling
+    scaling = LabelledImages(training=images, validation=images, batch=4).scale
     assert (scaling.mean.ravel(), scaling.std.ravel()) == ([100], [100])
 
 
@@ -403,8 +403,7 @@ def test_augmented_images_are_shifted_and_flipped_in_every_way(coloured):
         assert (before["labels"] == after["labels"]).all()
         assert after["pixels"].dtype == np.float32
         bytes_before, bytes_after = (
-            np.rint(plain.scaling.undo(batch["pixels"])).astype(np.uint8)
-            for batch in (before, after)
+            np.rint(plain.scale.undo(batch["pixels"])).astype(np.uint8) for batch in (before, after)
         )
         for one, other in zip(bytes_before, bytes_after, strict=True):
             (found,) = (v[:3] for v in variants(one) if (v[3] == other).all())

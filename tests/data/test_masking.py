@@ -11,7 +11,6 @@ import pytest
 from vesalius.data.masking import (
     IGNORED,
     even_masks,
-    geometric_mask,
     geometric_masks,
     mask_tokens,
 )
@@ -37,7 +36,7 @@ SETTINGS = [(0.15, 3), (0.15, 5), (0.5, 2), (0.75, 4)]
 
 @pytest.mark.parametrize(("ratio", "mean_length"), SETTINGS)
 def test_segments_of_a_series_are_geometric_with_the_means_said(rng, ratio, mean_length):
-    masked = geometric_mask(rng, 40_000, 1, ratio, mean_length)[:, 0]
+    masked = geometric_masks(rng, 1, 40_000, 1, ratio, mean_length)[0, :, 0]
     unmasked_mean = mean_length * (1 - ratio) / ratio
     for lengths, mean in zip(segments(masked), (mean_length, unmasked_mean), strict=True):
         stop = 1 / mean
@@ -80,7 +79,7 @@ def test_channels_are_masked_together_where_that_is_asked(rng):
     assert (masked == masked[:, :, :1]).all()
     assert masked.any()
     assert not (masked == masked[:1]).all()
-    assert geometric_mask(rng, 20, 4, separate=False).shape == (20, 4)
+    assert geometric_masks(rng, 3, 20, 4, separate=False).shape == (3, 20, 4)
 
 
 def test_masks_that_cannot_be_are_refused(rng):

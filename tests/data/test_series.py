@@ -11,14 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vesalius.data.batches import Scaling
 from vesalius.data.series import (
     LabelledSeries,
     MaskedSeries,
-    Scaling,
     Series,
+    cut,
     parts,
     read_csv,
+    read_tables,
     read_ts,
+    renamed,
+    split,
     windows,
 )
 from vesalius.errors import (
@@ -150,6 +154,58 @@ def test_an_unknown_column_is_named(tmp_path):
 
 def rows(count, channels=2):
     return np.arange(count * channels, dtype=np.float32).reshape(count, channels)
+
+
+def test_a_column_of_labels_is_no_channel(tmp_path):
+    table = read_csv(written(tmp_path, "kind,x\nup,1\n down,2\n"), label="kind")
+    assert (table.names, table.labels) == (("x",), ("up", "down"))
+    assert table.values.tolist() == [[1], [2]]
+    assert read_csv(written(tmp_path, "x,7\n1,2\n"), label="7").names == ("x",)
+
+
+def test_every_table_of_a_folder_is_a_series(tmp_path):
+    for name, rows in (("b", "5,6\n7,8"), ("a", "1,2"), ("c", "9,10")):
+        written(tmp_path, f"x,y\n{rows}\n", f"{name}.csv")
+    written(tmp_path, "no table", "notes.txt")
+    series = read_tables(tmp_path)
+    assert [values.tolist() for values in series.values] == [[[1, 2]], [[5, 6], [7, 8]], [[9, 10]]]
+    assert (series.labels, series.names) == (None, ())
+
+
+def test_every_stretch_of_rows_with_one_label_is_a_series(tmp_path):
+    text = "x,kind\n1,up\n2,up\n3,down\n4,up\n"
+    series = read_tables(written(tmp_path, text, "some.csv"), label="kind")
+    assert [values.ravel().tolist() for values in series.values] == [[1, 2], [3], [4]]
+    assert [series.names[label] for label in series.labels] == ["up", "down", "up"]
+
+
+def test_classes_keep_their_names_among_more():
+    series = Series([np.zeros((2, 1))] * 3, np.array([0, 1, 0]), ("a", "c"))
+    more = renamed(series, ["a", "b", "c"])
+    assert (more.labels.tolist(), more.names) == ([0, 2, 0], ("a", "b", "c"))
+
+
+def test_series_become_windows_with_their_labels_and_short_ones_stay():
+    series = Series(
+        [np.arange(7.0)[:, None], np.arange(2.0)[:, None]], np.array([1, 0]), ("a", "b")
+    )
+    windowed = cut(series, 3)
+    assert [w.ravel().tolist() for w in windowed.values] == [[0, 1, 2], [3, 4, 5], [0, 1]]
+    assert windowed.labels.tolist() == [1, 1, 0]
+    assert [w[0, 0] for w in cut(series, 3, stride=2).values] == [0, 2, 4, 0]
+    assert cut(Series(series.values), 3).labels is None
+
+
+def test_the_last_share_of_every_series_is_held_out():
+    series = Series(
+        [np.arange(n)[:, None] for n in (10, 1, 4)], np.array([0, 1, 2]), ("a", "b", "c")
+    )
+    before, after = split(series, 0.25)
+    assert [values.ravel().tolist() for values in before.values] == [[*range(8)], [0], [0, 1, 2]]
+    assert [values.ravel().tolist() for values in after.values] == [[8, 9], [3]]
+    assert (before.labels.tolist(), after.labels.tolist()) == ([0, 1, 2], [0, 2])
+    with pytest.raises(ImpossibleSetting, match="a share of 0 of 10 time steps is none"):
+        split(series, 0)
 
 
 def test_a_long_series_is_cut_by_shares_or_by_counts_without_overlap():

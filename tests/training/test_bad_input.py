@@ -20,6 +20,7 @@ from vesalius.errors import (
     EmptyCorpus,
     ImpossibleSetting,
     LossNotFinite,
+    NotFinite,
     NotInVocabulary,
     RunLocked,
     SaveFailed,
@@ -78,9 +79,10 @@ def pictures(folder, *sizes):
     return "vit", {"data.corpus": folder}
 
 
-def table(folder):
-    (folder / "table.csv").write_text("date,load\n2020-01-01,1.5\n2020-01-02,\n")
-    return "tst", {"data.corpus": folder / "table.csv"}
+def table(folder, *rows, name="tst series", **data):
+    (folder / "table.csv").write_text("\n".join(("date,load,kind", *rows)) + "\n")
+    said = {f"data.{key}": value for key, value in data.items()}
+    return name, {"data.corpus": folder / "table.csv", "data.window": 4, **said}
 
 
 LATIN = "A café.\n".encode("latin-1")
@@ -118,11 +120,56 @@ BAD = {
         "line 5: the series is one gap",
     ),
     "an unknown class": (lambda f: series(f, "1,2:3,4:c"), UnusableData, "no class 'c'"),
-    "a table with a gap": (table, BrokenFile, "table.csv has no line @data; expected a .ts file"),
-    "a folder of series": (
+    "a table with a gap": (
+        lambda f: table(f, "1.1.,1.5,0", "2.1.,,0"),
+        UnusableData,
+        "table.csv, line 3, column 'load': expected a number, got ''; fill the gap, or leave",
+    ),
+    "a table with a gap that calls itself no number": (
+        lambda f: table(f, "1.1.,1.5,0", "2.1.,nan,0"),
+        NotFinite,
+        "table.csv, line 3, column 'load': expected a number, got 'nan'",
+    ),
+    "text in a column of numbers": (
+        lambda f: table(f, "1.1.,1.5,low", "2.1.,2,high"),
+        UnusableData,
+        "line 2, column 'kind': expected a number, got 'low'; fill the gap, or leave the column "
+        "out; one of classes is named as label",
+    ),
+    "a label that no column has": (
+        lambda f: table(f, "1.1.,1.5,low", "2.1.,2,high", name="tst", label="kin"),
+        UnusableData,
+        "has no column 'kin'; did you mean kind?",
+    ),
+    "a row without its label": (
+        lambda f: table(f, "1.1.,1.5,low", "2.1.,2, ", name="tst", label="kind"),
+        UnusableData,
+        "line 3, column 'kind': expected a class, got none",
+    ),
+    "a table without classes": (
+        lambda f: table(f, *(f"{i}.1.,{i},0" for i in range(20)), name="tst"),
+        UnusableData,
+        "the training part has no labels",
+    ),
+    "a table too short to validate on": (
+        lambda f: table(f, "1.1.,1.5,0", "2.1.,2,0"),
+        ImpossibleSetting,
+        "a share of 0.1 of 2 time steps is none; name others to validate on as valid, or set",
+    ),
+    "a column of labels in a .ts file": (
+        lambda f: ("tst", {"data.label": "kind"}),
+        ImpossibleSetting,
+        "[data] label is for .csv files, but the corpus is ",
+    ),
+    "a folder without tables": (
         lambda f: ("tst", {"data.corpus": f}),
+        EmptyCorpus,
+        "holds no .csv files; expected one for each series",
+    ),
+    "nothing to validate on where it is said": (
+        lambda f: ("tst", {"data.valid": f / "none.ts"}),
         BrokenFile,
-        "to read series from; expected a .ts file",
+        "none.ts' to read series from; expected a .ts file, a .csv file, or a folder of .csv files",
     ),
     "images of different sizes": (
         lambda f: pictures(f, (8, 8), (8, 8), (9, 8)),

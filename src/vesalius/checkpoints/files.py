@@ -289,7 +289,10 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
     }
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # of other new files; the library gives it to nobody else
         serialize_file(entries, str(temporary), metadata={"format": "pt"})
+        temporary.chmod(mode)
         _sync(temporary)
         temporary.replace(file)
     except SafetensorError as error:  # which the library raises for a full disk too

@@ -27,7 +27,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.dissect,
         anatomy.verify,
     ],
-    "Checkpoints": [checkpoints.convert],
+    "Checkpoints": [checkpoints.specimens, checkpoints.convert],
     "Text and data": [text.tokenize, text.tokenizer, data.data],
     "Training": [training.train, training.evaluate],
 }

@@ -124,14 +124,15 @@ def count(
 
 
 def _configuration(model: str) -> "Config":
-    """Of a named size or family, or of a model's folder."""
+    """Of a named size or family, or of a specimen or a model's folder."""
     from vesalius.families import configuration, names
 
     if model in names():
         return configuration(model)
-    from vesalius.model import is_folder, read_config
+    from vesalius.model import local_folder, read_config
 
-    return read_config(Path(model)) if is_folder(model) else configuration(model)
+    folder = local_folder(model)
+    return configuration(model) if folder is None else read_config(folder)
 
 
 @click.command()

@@ -47,3 +47,24 @@ def convert(source: Path, target: Path, layout: str, dtype: str | None, as_json:
     if as_json:
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
     return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def specimens(name: str | None, as_json: bool) -> None:
+    """The small trained models that ship with Vesalius; with NAME, the card of one.
+
+    Their names work wherever a model's folder does.
+
+    Example: vesalius specimens gpt
+    """
+    from vesalius import specimens as shipped
+
+    if name is not None:
+        card = shipped.card(name)
+        return terminal.show_json(card.to_json()) if as_json else terminal.show_card(card)
+    cards = {name: shipped.card(name) for name in shipped.specimens()}
+    if as_json:
+        return terminal.show_json({name: card.to_json() for name, card in cards.items()})
+    return terminal.show_cards(cards)

@@ -14,11 +14,14 @@ from vesalius.cli.options import json_option
 @click.option("--rule", help="A rule of Table 7 in place of a MODEL, as in 'suffixes'.")
 @json_option
 def tokenize(model: str | None, text: str | None, rule: str | None, as_json: bool) -> None:
-    """The tokens of TEXT by the tokenizer in folder MODEL, or by a rule.
+    """The tokens of TEXT by the tokenizer of MODEL, or by a rule.
+
+    MODEL is a specimen, a model's folder, or a tokenizer's file.
 
     Example: vesalius tokenize --rule suffixes "I'm looking for a job in New York."
     """
     from vesalius.errors import NotACheckpoint, UnknownSetting, nearest
+    from vesalius.model import local_folder
     from vesalius.tokenizers import RULES, read_tokenizer
 
     if rule is not None:
@@ -30,7 +33,7 @@ def tokenize(model: str | None, text: str | None, rule: str | None, as_json: boo
         return terminal.show_json(tokens) if as_json else click.echo(" · ".join(tokens))
     if model is None or text is None:
         raise click.UsageError("expected MODEL and TEXT, or --rule and TEXT")
-    tokenizer = read_tokenizer(Path(model))
+    tokenizer = read_tokenizer(local_folder(model) or Path(model))
     if tokenizer is None:
         raise NotACheckpoint(f"{model} holds no tokenizer; expected tokenizer.json or vocab files")
     found = tokenizer.encode_with_offsets(text)
@@ -41,9 +44,7 @@ def tokenize(model: str | None, text: str | None, rule: str | None, as_json: boo
     ]
     if as_json:
         return terminal.show_json(rows)
-    heads = ("id", "token", "bytes", "from", "to")
-    cells = [(r["id"], repr(r["token"]), r["bytes"], r["start"], r["end"]) for r in rows]
-    return terminal.show(terminal.table(heads, cells, right=(0, 3, 4)))
+    return terminal.show_tokens(text, rows)
 
 
 @click.group()

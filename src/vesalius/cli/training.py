@@ -75,9 +75,12 @@ def train(
 )
 @json_option
 def evaluate(model: str, corpus: str, stride: int | None, as_json: bool) -> None:
-    """Perplexity, bits a byte and accuracy of MODEL on CORPUS, a file, a folder or a name.
+    """How good MODEL is on CORPUS, a file, a folder or a name.
 
-    On "stories", whose probabilities are known, the distance to the best possible model too.
+    For models of the next token, perplexity, bits a byte and accuracy; on "stories", whose
+    probabilities are known, the distance to the best possible model too. For others what they have
+    heads for: masked tokens and next sentences, classes, pixels, masked values. Of a corpus by
+    name, the part that recipes validate on.
 
     Example: vesalius evaluate runs/stories-gpt/model stories
     """

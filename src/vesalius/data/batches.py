@@ -4,12 +4,19 @@ A training batch is a function of the seed and the step alone. Nothing has to be
 after a stop, and several processes that share a batch agree on what it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from jaxtyping import Float, Int
 from numpy import ndarray as Array
+from numpy.random import Generator
+
+from vesalius.errors import UnusableData
+
+TRAINING, VALIDATION = 1, 2  # ends of random keys; without an end, the key is that of the shuffling
 
 Batch = dict[str, Array]
 """Arrays by name, all with the examples along their first axis."""
@@ -51,3 +58,76 @@ def spread(count: int, most: int | None) -> Array:
 @lru_cache(maxsize=2)
 def _order(count: int, epoch: int, seed: int) -> Array:
     return generator(seed, epoch).permutation(count)
+
+
+Part = TypeVar("Part", bound=Sized)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoParts(Generic[Part]):
+    """Examples to train on, in a new order every epoch, and examples to validate on, in theirs."""
+
+    training: Part
+    validation: Part
+    batch: int
+    seed: int = 0
+
+    def train(self, step: int) -> Batch:
+        rows = shuffled(len(self.training), self.batch, step, self.seed)
+        return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
+
+    def valid(self, most: int | None = None) -> Iterator[Batch]:
+        chosen = spread(len(self.validation), most)
+        for number, start in enumerate(range(0, len(chosen), self.batch)):
+            rows = chosen[start : start + self.batch]
+            yield self.examples(self.validation, rows, generator(self.seed, number, VALIDATION))
+
+    def examples(self, part: Part, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        """Some examples of a part as a batch."""
+        raise AssertionError("every kind of batch makes its own")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Values at zero mean and unit deviation in every channel (7.2), and back."""
+
+    mean: Float[Array, "..."]
+    std: Float[Array, "..."]
+
+    @classmethod
+    def of(cls, values: Sequence[Float[Array, "_ C"]] | Float[Array, "series n C"]) -> Self:
+        """The scaling of some series, whose gaps do not count; a constant is only shifted."""
+        rows = np.concatenate(values).astype(np.float64)  # sums of equal singles are exact in it
+        known = ~np.isnan(rows)
+        count = np.maximum(1, known.sum(axis=0))
+        mean = np.where(known, rows, 0).sum(axis=0) / count
+        std = np.sqrt((np.where(known, rows - mean, 0) ** 2).sum(axis=0) / count)
+        return cls(mean, np.where(std > 0, std, 1))
+
+    def apply(self, values: Array) -> Array:
+        return np.asarray((values - self.mean) / self.std, np.float32)
+
+    def undo(self, values: Array) -> Array:
+        return np.asarray(values * self.std + self.mean, np.float32)
+
+
+class Labelled(Protocol):
+    """A part whose examples may have classes."""
+
+    @property
+    def labels(self) -> Array | None: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+def require_labels(training: Labelled, validation: Labelled) -> None:
+    """Refuse parts without labels, or whose labels are called differently."""
+    for name, part in (("training", training), ("validation", validation)):
+        if part.labels is None:
+            raise UnusableData(f"the {name} part has no labels; expected a class for each example")
+    if training.names != validation.names:
+        raise UnusableData(
+            f"the classes to train on are {', '.join(training.names) or 'without names'}, "
+            f"those to validate on {', '.join(validation.names) or 'without names'}; "
+            f"expected the same"
+        )

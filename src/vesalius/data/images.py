@@ -18,9 +18,8 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, generator
+from vesalius.data.batches import Batch, Scaling, TwoParts, generator, require_labels
 from vesalius.data.masking import IGNORED, even_masks, masked_count
-from vesalius.data.series import Scaling, TwoParts, require_labels
 from vesalius.errors import (
     BrokenFile,
     EmptyCorpus,
@@ -226,7 +225,9 @@ def colours(images: Images, levels: int) -> UInt8[Array, "N n"]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ImageParts(TwoParts[Images]):
-    """Images to train on and to validate on, of one size."""
+    """Images of one size, scaled as the training part or as it is said."""
+
+    scaling: Scaling | None = None
 
     def __post_init__(self) -> None:
         first, second = self.training.pixels[0], self.validation.pixels[0]
@@ -236,8 +237,10 @@ class ImageParts(TwoParts[Images]):
             )
 
     @cached_property
-    def scaling(self) -> Scaling:
-        """Mean and deviation of every colour over the training part."""
+    def scale(self) -> Scaling:
+        """Mean and deviation of every colour over the training part, unless they are said."""
+        if self.scaling is not None:
+            return self.scaling
         counts = np.zeros((self.training.pixels.shape[1], 256))
         for start in range(0, len(self.training), PORTION):
             for channel, count in enumerate(counts):
@@ -250,7 +253,7 @@ class ImageParts(TwoParts[Images]):
         return Scaling(mean[:, None, None], std[:, None, None])
 
     def scaled(self, part: Images, rows: Int[Array, " batch"]) -> Float[Array, "batch C H W"]:
-        return self.scaling.apply(part.pixels[rows])
+        return self.scale.apply(part.pixels[rows])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -266,7 +269,7 @@ class LabelledImages(ImageParts):
     def train(self, step: int) -> Batch:
         batch = super().train(step)
         if self.augment:
-            background = self.scaling.apply(np.zeros((1, 1, 1)))
+            background = self.scale.apply(np.zeros((1, 1, 1)))
             batch["pixels"] = moved(generator(self.seed, step, MOVING), batch["pixels"], background)
         return batch
 

@@ -37,19 +37,6 @@ def geometric_masks(
     return np.repeat(masked, channels // chains, axis=2)
 
 
-def geometric_mask(
-    generator: Generator,
-    length: int,
-    channels: int,
-    ratio: float = 0.15,
-    mean_length: float = 3,
-    separate: bool = True,
-) -> Bool[Array, "length channels"]:
-    """The mask of one series; see ``geometric_masks``."""
-    masks = geometric_masks(generator, 1, length, channels, ratio, mean_length, separate)
-    return masks.squeeze(axis=0)
-
-
 def even_masks(
     generator: Generator, batch: int, length: int, ratio: float
 ) -> Bool[Array, "batch length"]:

@@ -6,12 +6,11 @@ short series; in a batch both are 0, which is the mean, and neither is ever to b
 
 import csv
 import io
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -19,7 +18,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, generator, shuffled, spread
+from vesalius.data.batches import Batch, Scaling, TwoParts, require_labels
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
     BrokenFile,
@@ -31,8 +30,6 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
-
-TRAINING, VALIDATION = 1, 2  # ends of random keys; without an end, the key is that of the shuffling
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +44,10 @@ class Series:
     def __len__(self) -> int:
         return len(self.values)
 
+    def chosen(self, rows: Int[Array, " some"]) -> "Series":
+        labels = None if self.labels is None else self.labels[rows]
+        return Series([self.values[row] for row in rows], labels, self.names)
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -55,6 +56,8 @@ class Table:
     values: Float[Array, "n C"]
     names: tuple[str, ...]
     """What the channels are called."""
+    labels: tuple[str, ...] = ()
+    """The class of each row, if a column says it."""
 
 
 def read_ts(path: str | Path) -> Series:
@@ -147,10 +150,13 @@ def _numbers(cells: Sequence[str] | Sequence[Sequence[str]]) -> Array | None:
         return None
 
 
-def read_csv(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+def read_csv(
+    path: str | Path, columns: Sequence[str] | None = None, label: str | None = None
+) -> Table:
     """One long series from a table with a line of names: all columns, or those named.
 
-    A first column in which nothing is a number holds dates or times, and is left out.
+    A first column in which nothing is a number holds dates or times, and is left out; so is the
+    column that holds labels.
     """
     path = Path(path)
     reader = csv.reader(io.StringIO(_text(path)))
@@ -164,8 +170,9 @@ def read_csv(path: str | Path, columns: Sequence[str] | None = None) -> Table:
         if len(row) != len(names):
             raise UnusableData(f"{path}, line {line}: expected {len(names)} cells, got {len(row)}")
     dated = all(_numbers([row[0]]) is None for _, row in rows)
-    chosen = names[dated:] if columns is None else list(columns)
-    if unknown := [name for name in chosen if name not in names]:
+    chosen = [n for n in names[dated:] if n != label] if columns is None else list(columns)
+    asked = chosen if label is None else [label, *chosen]
+    if unknown := [name for name in asked if name not in names]:
         raise UnusableData(f"{path} has no column {unknown[0]!r}; {nearest(unknown[0], names)}")
     if not chosen:
         raise UnusableData(f"{path} has no column of numbers; expected some, separated by commas")
@@ -173,7 +180,12 @@ def read_csv(path: str | Path, columns: Sequence[str] | None = None) -> Table:
     values = _numbers([[row[place] for place in places] for _, row in rows])
     if values is None or not np.isfinite(values).all():
         raise _not_a_number(path, rows, {place: names[place] for place in places})
-    return Table(values, tuple(chosen))
+    if label is None:
+        return Table(values, tuple(chosen))
+    labels = [(line, row[names.index(label)].strip()) for line, row in rows]
+    if empty := [line for line, text in labels if not text]:
+        raise UnusableData(f"{path}, line {empty[0]}, column {label!r}: expected a class, got none")
+    return Table(values, tuple(chosen), tuple(text for _, text in labels))
 
 
 def _not_a_number(
@@ -187,9 +199,44 @@ def _not_a_number(
                 kind = UnusableData if number is None else NotFinite
                 return kind(
                     f"{path}, line {line}, column {name!r}: expected a number, got {row[place]!r}; "
-                    f"fill the gap in the file, or choose columns without one"
+                    f"fill the gap, or leave the column out; one of classes is named as label"
                 )
     raise AssertionError("all cells are numbers")
+
+
+def read_tables(path: str | Path, label: str | None = None) -> Series:
+    """The series of a CSV file, or of those in a folder.
+
+    Every file is a series; where a column holds labels, every stretch of rows with the same one.
+    """
+    path = Path(path)
+    files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+    if not files:
+        raise EmptyCorpus(f"{path} holds no .csv files; expected one for each series")
+    tables = [read_csv(file, label=label) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.names != tables[0].names:
+            raise UnusableData(
+                f"expected files with the same columns: {files[0]} has "
+                f"{', '.join(tables[0].names)}; {file} has {', '.join(table.names)}"
+            )
+    if label is None:
+        return Series([table.values for table in tables])
+    names = sorted({text for table in tables for text in table.labels})
+    values, labels = list[Array](), list[int]()
+    for table in tables:
+        classes = np.array([names.index(text) for text in table.labels])
+        edges = [0, *(np.flatnonzero(np.diff(classes)) + 1).tolist(), len(classes)]
+        values += [table.values[start:end] for start, end in pairwise(edges)]
+        labels += classes[edges[:-1]].tolist()
+    return Series(values, np.array(labels, np.int64), tuple(names))
+
+
+def renamed(series: Series, names: Sequence[str]) -> Series:
+    """The same classes, numbered by their places among more names."""
+    assert series.labels is not None
+    places = np.array([names.index(name) for name in series.names])
+    return Series(series.values, places[series.labels], tuple(names))
 
 
 def parts(values: Float[Array, "n C"], *sizes: float) -> list[Float[Array, "part C"]]:
@@ -220,55 +267,31 @@ def windows(
     return sliding_window_view(values, length, axis=0)[::stride].swapaxes(1, 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Values at zero mean and unit deviation in every channel (7.2), and back."""
-
-    mean: Float[Array, "..."]
-    std: Float[Array, "..."]
-
-    @classmethod
-    def of(cls, values: Sequence[Float[Array, "_ C"]] | Float[Array, "series n C"]) -> Self:
-        """The scaling of some series, whose gaps do not count; a constant is only shifted."""
-        rows = np.concatenate(values).astype(np.float64)  # sums of equal singles are exact in it
-        known = ~np.isnan(rows)
-        count = np.maximum(1, known.sum(axis=0))
-        mean = np.where(known, rows, 0).sum(axis=0) / count
-        std = np.sqrt((np.where(known, rows - mean, 0) ** 2).sum(axis=0) / count)
-        return cls(mean, np.where(std > 0, std, 1))
-
-    def apply(self, values: Array) -> Array:
-        return np.asarray((values - self.mean) / self.std, np.float32)
-
-    def undo(self, values: Array) -> Array:
-        return np.asarray(values * self.std + self.mean, np.float32)
+def cut(series: Series, length: int, stride: int | None = None) -> Series:
+    """Every series as windows, one after the other or a stride apart; short ones stay whole."""
+    cuts = [
+        [values] if len(values) <= length else list(windows(values, length, stride or length))
+        for values in series.values
+    ]
+    labels = series.labels
+    if labels is not None:
+        labels = np.repeat(labels, [len(some) for some in cuts])
+    return Series([window for some in cuts for window in some], labels, series.names)
 
 
-Part = TypeVar("Part", bound=Sized)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TwoParts(Generic[Part]):
-    """Examples to train on, in a new order every epoch, and examples to validate on, in theirs."""
-
-    training: Part
-    validation: Part
-    batch: int
-    seed: int = 0
-
-    def train(self, step: int) -> Batch:
-        rows = shuffled(len(self.training), self.batch, step, self.seed)
-        return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
-
-    def valid(self, most: int | None = None) -> Iterator[Batch]:
-        chosen = spread(len(self.validation), most)
-        for number, start in enumerate(range(0, len(chosen), self.batch)):
-            rows = chosen[start : start + self.batch]
-            yield self.examples(self.validation, rows, generator(self.seed, number, VALIDATION))
-
-    def examples(self, part: Part, rows: Int[Array, " batch"], random: Generator) -> Batch:
-        """Some examples of a part as a batch."""
-        raise AssertionError("every kind of batch makes its own")
+def split(series: Series, share: float) -> tuple[Series, Series]:
+    """Every series but for the last share of its time, and that share where it is a time step."""
+    cuts = [(values, max(1, round(len(values) * (1 - share)))) for values in series.values]
+    later = np.flatnonzero([end < len(values) for values, end in cuts])
+    if not len(later):
+        longest = max(len(values) for values in series.values)
+        raise ImpossibleSetting(
+            f"a share of {share} of {longest} time steps is none; name others to validate on as "
+            f"valid, or set split higher"
+        )
+    before, after = [values[:end] for values, end in cuts], [values[end:] for values, end in cuts]
+    rest = Series(after, series.labels, series.names)
+    return Series(before, series.labels, series.names), rest.chosen(later)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -342,25 +365,3 @@ class MaskedSeries(PaddedSeries):
             masked[tuple(random.choice(np.argwhere(known)))] = True
         series = np.where(masked, np.float32(0), target)
         return {"series": series, "target": target, "masked": masked, "real": known.any(axis=2)}
-
-
-class Labelled(Protocol):
-    """A part whose examples may have classes."""
-
-    @property
-    def labels(self) -> Array | None: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-
-def require_labels(training: Labelled, validation: Labelled) -> None:
-    """Refuse parts without labels, or whose labels are called differently."""
-    for name, part in (("training", training), ("validation", validation)):
-        if part.labels is None:
-            raise UnusableData(f"the {name} part has no labels; expected a class for each example")
-    if training.names != validation.names:
-        raise UnusableData(
-            f"the classes to train on are {', '.join(training.names) or 'without names'}, "
-            f"those to validate on {', '.join(validation.names) or 'without names'}; "
-            f"expected the same"
-        )

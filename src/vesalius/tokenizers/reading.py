@@ -20,8 +20,10 @@ PORTION = 1 << 20  # bytes of a text that are read at once
 
 
 def read_tokenizer(folder: str | Path) -> Tokenizer | None:
-    """The tokenizer of a checkpoint's folder, or None where it has none."""
+    """The tokenizer of a checkpoint's folder, or None where it has none; or of one of its files."""
     folder = Path(folder)
+    if folder.is_file():
+        return _read_file(folder)
     if (folder / WHOLE).exists():
         return _read_whole(folder / WHOLE)
     for vocabulary, merges in PAIRS:
@@ -37,6 +39,21 @@ def read_tokenizer(folder: str | Path) -> Tokenizer | None:
             split_chinese=bool(said.get("tokenize_chinese_chars", True)),
         )
     return None
+
+
+def _read_file(file: Path) -> Tokenizer:
+    """By what the file is: a tokenizer.json, BERT's list of words, or GPT-2's vocabulary."""
+    if file.suffix != ".json":
+        return read_word_pieces(file)
+    if "model" in read_json(file):
+        return _read_whole(file)
+    merges = next((file.with_name(m) for v, m in PAIRS if v == file.name), file)
+    if not merges.is_file() or merges == file:
+        raise BrokenFile(
+            f"{file} holds no tokenizer; expected tokenizer.json, vocab.txt, or "
+            f"vocab.json with merges.txt beside it"
+        )
+    return read_byte_pairs(file, merges)
 
 
 def read_byte_pairs(

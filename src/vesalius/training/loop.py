@@ -31,6 +31,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import family_of
+from vesalius.machine import processor
 from vesalius.model import Model, load
 from vesalius.training.memory import kept_memory
 from vesalius.training.objectives import State, freeze, objective_named, tensors
@@ -44,6 +45,7 @@ from vesalius.training.sharding import FOLDER as SHARDS
 from vesalius.training.sharding import read_shards, write_shards
 from vesalius.training.sources import Tell, open_source
 from vesalius.training.starting import configured, network
+from vesalius.training.validating import validated
 from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
@@ -271,23 +273,10 @@ class Run:
         for watcher in watchers:
             watcher.validated(self, self.valid)
 
-    @torch.no_grad()
     def validate(self) -> dict[str, float]:
         """The means over the validation part."""
-        self.network.eval()
-        totals: dict[str, float] = {}
-        counts: dict[str, int] = {}
-        state: State = None
-        for batch in self.batches.valid(self.how.validate_on):
-            with self._precision():
-                whole = tensors(batch, slice(None), self.device)
-                sums, state = self.objective.sums(self.network, whole, state)
-            for name, number in self.objective.terms(batch).items():
-                if name in sums:
-                    totals[name] = totals.get(name, 0.0) + sums[name].item()
-                    counts[name] = counts.get(name, 0) + number
-        means = {name: total / max(1, counts[name]) for name, total in totals.items()}
-        return {"loss": sum(means[name] for name in self.objective.losses), **means}
+        batches = self.batches.valid(self.how.validate_on)
+        return validated(self.network, self.objective, batches, self.device, self._precision)
 
     def _sample(self, watchers: list[Watcher]) -> None:
         if self.objective.name != "next-token" or self.source.tokenizer is None:
@@ -338,7 +327,6 @@ class Run:
                     self._model(weights).save(stage)
                     files.write(stage / OPTIMISER, _arrays(moments), "float32")
                 files.write(stage / STATE, _arrays(dict(enumerate(state))), "float32")
-                self._write_preprocessing(stage)
                 (stage / POSITION).write_text(json.dumps(self._position(), indent=2) + "\n")
             if sharded:
                 self.processes.wait()
@@ -353,13 +341,9 @@ class Run:
             write(self.processes.said(None))
         self.processes.wait()
 
-    def _write_preprocessing(self, folder: Path) -> None:
-        if self.source.preprocessing:
-            text = json.dumps(self.source.preprocessing, indent=2)
-            (folder / "preprocessing.json").write_text(f"{text}\n")
-
     def _model(self, weights: Mapping[str, Tensor]) -> Model:
-        return Model(self.config, _arrays(weights), self.source.tokenizer)
+        kept = self.source.preprocessing
+        return Model(self.config, _arrays(weights), self.source.tokenizer, preprocessing=kept)
 
     def _position(self) -> dict[str, Any]:
         return {
@@ -367,6 +351,7 @@ class Run:
             "best": list(self.best) if math.isfinite(self.best[1]) else None,
             "valid": self.valid,
             "seconds": self.seconds,
+            "machine": f"{processor()}, threads: {torch.get_num_threads()}",
             "seed": self.recipe.seed,
             "data": self.source.digest,
             "recipe": self.recipe.to_json(),
@@ -389,7 +374,6 @@ class Run:
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
             model.save(self.folder / "model")
-            self._write_preprocessing(self.folder / "model")
 
     def _found(self, resume: bool) -> Path | None:
         """The checkpoint to go on from."""

@@ -52,9 +52,14 @@ class ImageData(Config):
 class SeriesData(Config):
     """Time series."""
 
-    corpus: str = setting("japanese-vowels", "", "a corpus by name, or a .ts file")
+    corpus: str = setting(
+        "japanese-vowels", "", "a corpus by name, a .ts or .csv file, or a folder of .csv files"
+    )
     valid: str | None = setting(None, "", "what to validate on; the last part if open")
     split: float = setting(0.1, "", "share to validate on where that is one set", least=0, below=1)
+    window: int | None = setting(None, "n", "time steps to cut series into; as they are if open")
+    stride: int | None = setting(None, "", "time steps between windows; those of one if open")
+    label: str | None = setting(None, "", "column of a .csv file that holds the classes")
     mask_ratio: float = setting(0.15, "r", "share of values to restore", least=0, below=1)
     mask_length: float = setting(3.0, "l_m", "mean length of a masked segment")
 

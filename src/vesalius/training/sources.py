@@ -5,7 +5,7 @@ set where the recipe leaves it open.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from vesalius import __version__, tokenizers
 from vesalius.checkpoints import files
 from vesalius.data import images, registry, series, texts
-from vesalius.data.batches import Batches, generator
+from vesalius.data.batches import Batches, Labelled, Scaling, generator, require_labels
 from vesalius.data.pairs import MaskedText
 from vesalius.data.tokens import Tokens, tokenised
 from vesalius.data.windows import Streams, Windows
@@ -35,6 +35,9 @@ Tell = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and of how much where that is known."""
 LEARNING = 2
 """Counted up when vocabularies come to be learnt in another way."""
+IMAGES_AS = ("split", "side", "mask_ratio")
+SERIES_AS = ("split", "window", "stride", "label", "mask_ratio", "mask_length")
+"""What a model's preprocessing keeps where its recipe says it, so that others can validate so."""
 PAIR = 7
 """Tokens that a row of two texts has at least: three marks, and something of each."""
 
@@ -212,38 +215,48 @@ def _images(recipe: Recipe, data: ImageData) -> Source:
     if side != width:
         raise UnusableData(f"expected square images, got {side} x {width}")
     if recipe.objective == "image-classes":
-        series.require_labels(training, validation)
+        require_labels(training, validation)
     common: dict[str, Any] = {
         "training": training,
         "validation": validation,
         "batch": recipe.training.batch,
         "seed": recipe.seed,
     }
-    implied: dict[str, Any] = {"image": side, "channels": channels}
+    common["scaling"] = images.ImageParts(**common).scale
+    kept: dict[str, Any]
+    implied: dict[str, Any]
     if recipe.objective in ("next-pixel", "masked-pixels"):
         implied = {"vocabulary": data.levels + 1, "context": side * side}
-
-    def batches(config: Any) -> Batches:
-        if recipe.objective == "image-classes":
-            return images.LabelledImages(augment=data.augment, **common)
-        if recipe.objective == "masked-patches":
-            return images.MaskedPatches(patch=config.patch, ratio=data.mask_ratio, **common)
-        if recipe.objective == "next-pixel":
-            return images.PixelSequences(levels=data.levels, **common)
-        return images.MaskedPixels(levels=data.levels, ratio=data.mask_ratio, **common)
-
+        kept = {"levels": data.levels, "side": side}
+    else:
+        implied = {"image": side, "channels": channels}
+        kept = _kept(common["scaling"])
     if recipe.objective == "image-classes":
         implied["classes"] = _classes(training, validation)
-    scaling = images.ImageParts(**common).scaling
-    kept: dict[str, Any] = _kept(scaling)
-    if "levels" in data.settings() and "vocabulary" in implied:
-        kept = {"levels": data.levels, "side": side}
     return Source(
         implied,
-        batches,
+        lambda config: image_batches(recipe.objective, data, config, common),
         _digest(training.pixels, training.labels),
-        preprocessing={**kept, "names": training.names},
+        preprocessing={**kept, "names": training.names, **_said(data, IMAGES_AS)},
     )
+
+
+def image_batches(
+    objective: str, data: ImageData, config: Any, common: Mapping[str, Any]
+) -> Batches:
+    if objective == "image-classes":
+        return images.LabelledImages(augment=data.augment, **common)
+    if objective == "masked-patches":
+        return images.MaskedPatches(patch=config.patch, ratio=data.mask_ratio, **common)
+    if objective == "next-pixel":
+        return images.PixelSequences(levels=data.levels, **common)
+    return images.MaskedPixels(levels=data.levels, ratio=data.mask_ratio, **common)
+
+
+def held_out_images(data: ImageData) -> images.Images:
+    """All of a file or folder; of a corpus by name, what recipes validate on."""
+    whole = images.read_images(data.corpus) if _here(data.corpus) else image_parts(data)[1]
+    return whole if data.side is None else images.shrunk(whole, data.side)
 
 
 def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
@@ -269,9 +282,9 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
     longest = max(len(values) for part in (training, validation) for values in part.values)
     implied = {"channels": training.values[0].shape[1], "context": longest}
     if recipe.objective == "series-classes":
-        series.require_labels(training, validation)
+        require_labels(training, validation)
         implied["outputs"] = _classes(training, validation)
-    scaling = series.Scaling.of(training.values)
+    scaling = Scaling.of(training.values)
     common: dict[str, Any] = {
         "training": training,
         "validation": validation,
@@ -279,47 +292,70 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
         "seed": recipe.seed,
         "scaling": scaling,
     }
-
-    def batches(config: Any) -> Batches:
-        if recipe.objective == "series-classes":
-            return series.LabelledSeries(context=config.context, **common)
-        return series.MaskedSeries(
-            context=config.context, ratio=data.mask_ratio, mean_length=data.mask_length, **common
-        )
-
-    kept = _kept(scaling)
     return Source(
         implied,
-        batches,
+        lambda config: series_batches(recipe.objective, data, config, common),
         _digest(*training.values, training.labels),
-        preprocessing={**kept, "names": training.names},
+        preprocessing={**_kept(scaling), "names": training.names, **_said(data, SERIES_AS)},
     )
+
+
+def series_batches(
+    objective: str, data: SeriesData, config: Any, common: Mapping[str, Any]
+) -> Batches:
+    if objective == "series-classes":
+        return series.LabelledSeries(context=config.context, **common)
+    return series.MaskedSeries(
+        context=config.context, ratio=data.mask_ratio, mean_length=data.mask_length, **common
+    )
+
+
+def held_out_series(data: SeriesData) -> series.Series:
+    """All of a file or folder; of a corpus by name, what recipes validate on."""
+    if not _here(data.corpus):
+        return series_parts(data)[1]
+    return _windowed(_read_series(data.corpus, data), data)
 
 
 def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
     """Series to train on, and to validate on."""
-    if _here(data.corpus):
-        files = [Path(data.corpus)]
-    else:
-        files = _located(data.corpus, "series", lambda file: file.suffix == ".ts")
-    whole = _read_series(files[0])
+    files: list[Any] = [data.corpus]
+    if not _here(data.corpus):
+        files = _located(data.corpus, "series", lambda file: file.suffix in (".ts", ".csv"))
+    if data.label is not None and Path(files[0]).suffix == ".ts":
+        raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
+    whole = _read_series(files[0], data)
     if data.valid is not None or len(files) > 1:
-        return whole, _read_series(Path(data.valid) if data.valid is not None else files[1])
-    train, valid = (
-        series.Series(
-            [whole.values[row] for row in rows],
-            None if whole.labels is None else whole.labels[rows],
-            whole.names,
+        training, validation = whole, _read_series(data.valid or files[1], data)
+        if data.label is not None:  # one part may lack a class of the other
+            names = sorted({*training.names, *validation.names})
+            training, validation = (series.renamed(p, names) for p in (training, validation))
+    elif data.window is not None:
+        training, validation = series.split(whole, data.split)
+    elif len(whole) == 1:
+        raise ImpossibleSetting(
+            f"{data.corpus} is one series of {len(whole.values[0])} time steps; "
+            f"set [data] window to cut it into windows of so many"
         )
-        for rows in _rows(len(whole), data.split)
-    )
-    return train, valid
+    else:
+        training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
+    return _windowed(training, data), _windowed(validation, data)
 
 
-def _read_series(file: Path) -> series.Series:
-    if not file.is_file():
-        raise BrokenFile(f"there is no file {str(file)!r} to read series from; expected a .ts file")
-    return series.read_ts(file)
+def _read_series(place: str | Path, data: SeriesData) -> series.Series:
+    path = Path(place)
+    if not path.exists():
+        raise BrokenFile(
+            f"there is no {str(place)!r} to read series from; "
+            f"expected a .ts file, a .csv file, or a folder of .csv files"
+        )
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return series.read_tables(path, data.label)
+    return series.read_ts(path)
+
+
+def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
+    return whole if data.window is None else series.cut(whole, data.window, data.stride)
 
 
 def _rows(count: int, share: float) -> tuple[Any, Any]:
@@ -337,13 +373,19 @@ def _rows(count: int, share: float) -> tuple[Any, Any]:
     return order[:cut], order[cut:]
 
 
-def _classes(*parts: series.Labelled) -> int:
+def _classes(*parts: Labelled) -> int:
     """How many classes there are, in all parts together."""
     most = max(int(part.labels.max()) + 1 for part in parts if part.labels is not None)
     return max(most, *(len(part.names) for part in parts))
 
 
-def _kept(scaling: series.Scaling) -> dict[str, Any]:
+def _said(data: Config, names: tuple[str, ...]) -> dict[str, Any]:
+    """Those of some settings that a recipe has changed."""
+    default = type(data)()
+    return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}
+
+
+def _kept(scaling: Scaling) -> dict[str, Any]:
     return {"mean": scaling.mean.ravel().tolist(), "std": scaling.std.ravel().tolist()}
 
 

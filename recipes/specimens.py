@@ -1,0 +1,78 @@
+"""Makes the specimens: trains each by its recipe, and puts it into the package with its card.
+
+    python recipes/specimens.py [NAME ...] [--runs FOLDER]
+
+A run that is done already is taken as it is, one that was stopped goes on. All eight take about
+four hours of one core.
+"""
+
+import argparse
+import datetime
+import json
+import shutil
+from pathlib import Path
+
+from vesalius.checkpoints.plain import read_json
+from vesalius.cli.display import display
+from vesalius.counting import cost_config, parameters
+from vesalius.data import registry
+from vesalius.evaluation import evaluate
+from vesalius.model import load
+from vesalius.specimens import CARD, FOLDER, Card
+from vesalius.training import read_recipe, train
+from vesalius.training.recipe import Recipe
+
+RECIPES = Path(__file__).parent
+NAMES = ("ffnn", "rnn", "lstm", "gpt", "bert", "vit", "igpt", "tst")
+
+
+def make(name: str, runs: Path) -> Card:
+    recipe = read_recipe(RECIPES / f"{name}.toml")
+    with display() as (watcher, tell):
+        outcome = train(recipe, runs / name, resume=True, watchers=[watcher], tell=tell)
+    model, target = outcome.model, FOLDER / name
+    model.dtype = "float16"
+    shutil.rmtree(target, ignore_errors=True)
+    model.save(target)
+    newest = sorted((outcome.folder / "checkpoints").iterdir())[-1]
+    card = described(recipe, load(name), read_json(newest / "position.json"))
+    (target / CARD).write_text(json.dumps(card.to_json(), indent=2) + "\n", encoding="utf-8")
+    return card
+
+
+def described(recipe: Recipe, model, position: dict) -> Card:
+    """The card of a model as it ships, half precision and all."""
+    corpus = registry.corpus(recipe.data.corpus)
+    window = getattr(recipe.data, "window", None)
+    step = cost_config(model.config, window, recipe.training.batch)
+    result = evaluate(model, corpus.name).to_json()
+    return Card(
+        title=recipe.title,
+        family=model.family,
+        parameters=parameters(model.config),
+        corpus=corpus.name,
+        data=corpus.title,
+        licence=corpus.licence,
+        steps=position["step"],
+        operations=step.training_step * position["step"],
+        seconds=round(position["seconds"]),
+        machine=position["machine"],
+        date=str(datetime.date.today()),
+        versions=position["versions"],
+        result={key: value for key, value in result.items() if value is not None},
+        recipe=recipe.to_json(),
+    )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")
+    arguments.add_argument("--runs", type=Path, default=Path("runs"))
+    asked = arguments.parse_args()
+    for name in asked.names or NAMES:
+        card = make(name, asked.runs)
+        print(name, f"{card.parameters:,} parameters", card.result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Small trained models of every family, one folder each, as ``load`` reads them.
+
+Beside its weights in half precision each has a card: what it was trained on, by which recipe, at
+what cost, and how good it is. ``recipes/specimens.py`` makes them.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vesalius.errors import UnknownModel, nearest
+
+FOLDER = Path(__file__).parent
+CARD = "card.json"
+HEADLINES = {"bits_per_byte": "{:.3f} bits a byte", "accuracy": "{:.1%} right"}
+"""What a result is compared by, the first that it has."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a specimen."""
+
+    title: str
+    family: str
+    parameters: int
+    corpus: str
+    data: str
+    """What the corpus is."""
+    licence: str
+    """Of the corpus."""
+    steps: int
+    operations: int
+    """Of the matrix products of all training steps, by formula; a multiply-add is two."""
+    seconds: float
+    """Of all training steps, without validation."""
+    machine: str
+    date: str
+    versions: dict[str, str]
+    result: dict[str, Any]
+    """What ``evaluate`` gives on the part of the corpus that it was not trained on."""
+    recipe: dict[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """The number to compare it by."""
+        for key, words in HEADLINES.items():
+            if key in self.result:
+                return words.format(self.result[key])
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def specimens() -> list[str]:
+    """The models that ship with the package."""
+    return sorted(file.parent.name for file in FOLDER.glob("*/config.json"))
+
+
+def card(name: str) -> Card:
+    """The card of a specimen."""
+    if name not in specimens():
+        raise UnknownModel(f"there is no specimen {name!r}; {nearest(name, specimens())}")
+    return Card(**json.loads((FOLDER / name / CARD).read_text(encoding="utf-8")))

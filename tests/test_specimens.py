@@ -1,0 +1,73 @@
+"""The trained models that ship with the package."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import shown, vesalius
+
+from vesalius.checkpoints import files
+from vesalius.counting import parameters
+from vesalius.evaluation import evaluate
+from vesalius.model import load
+from vesalius.specimens import FOLDER, card, specimens
+from vesalius.training import read_recipe
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+DATA = os.environ.get("VESALIUS_DATA")
+
+
+def test_they_are_at_most_30_megabytes():
+    assert specimens()
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()) <= 30e6
+
+
+@pytest.mark.parametrize("name", specimens())
+def test_each_is_what_its_card_says(name):
+    model, said = load(name), card(name)
+    assert model.family == said.family
+    assert parameters(model.config) == said.parameters
+    assert said.recipe == read_recipe(RECIPES / f"{name}.toml").to_json()
+    assert said.steps == said.recipe["training"]["steps"]
+    assert files.read_folder(FOLDER / name).dtype == "float16"
+    assert all(np.isfinite(array).all() for array in model.state.values())
+
+
+def test_those_of_text_share_one_tokenizer():
+    texts = [FOLDER / name / "tokenizer.json" for name in ("ffnn", "rnn", "lstm", "gpt")]
+    assert len({file.read_bytes() for file in texts if file.exists()}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA, reason="VESALIUS_DATA does not say where the corpora are")
+@pytest.mark.parametrize("name", specimens())
+def test_each_is_as_good_as_its_card_says(name):
+    said = card(name)
+    now = evaluate(load(name), said.corpus).to_json()
+    for key, value in said.result.items():
+        # Sums in another order, and tokens that were almost ties.
+        assert now[key] == (pytest.approx(value, rel=1e-3) if isinstance(value, float) else value)
+
+
+def test_a_table_and_a_card_are_shown():
+    text = shown("specimens")
+    for name in specimens():
+        assert name in text
+        assert card(name).headline in text
+    name = specimens()[0]
+    assert card(name).title in shown("specimens", name)
+    assert json.loads(shown("specimens", name, "--json")) == card(name).to_json()
+
+
+def test_an_unknown_specimen_is_named():
+    result = vesalius("specimens", "gqt")
+    assert result.returncode == 2
+    assert "there is no specimen 'gqt'" in result.stderr
+
+
+def test_their_names_work_where_folders_do():
+    tokens = json.loads(shown("tokenize", "lstm", "the rain", "--json"))
+    assert b"".join(bytes.fromhex(token["bytes"]) for token in tokens) == b"the rain"
+    assert "(47)" in shown("dissect", "lstm", "the rain")
