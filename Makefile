@@ -12,7 +12,7 @@ demo: .venv/runtime  ## count a model, look at an equation, take a trained model
 	$(BIN)/vesalius equations 28
 	$(BIN)/vesalius specimens
 	$(BIN)/vesalius tokenize gpt "I knew it was going to rain, but I forgot to take my umbrella."
-	$(BIN)/vesalius dissect gpt "It was a dark and stormy"
+	$(BIN)/vesalius dissect gpt "He shook his"
 	$(BIN)/vesalius evaluate gpt README.md
 
 test: install
