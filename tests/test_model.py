@@ -338,7 +338,7 @@ def test_a_model_in_the_cache_needs_no_network(offline):
     assert load("me/tiny").config == small("gpt2")
 
 
-@pytest.mark.parametrize("name", ["zaremba-2014-small", "vit-huge-patch14-224", "lstm", "bert"])
+@pytest.mark.parametrize("name", ["zaremba-2014-small", "vit-huge-patch14-224", "transformer"])
 @pytest.mark.usefixtures("no_fetching")
 def test_a_name_without_published_weights_is_told_without_asking_anyone(name):
     with pytest.raises(UnknownModel, match=rf"no weights are .* vesalius\.create\('{name}'\)"):
