@@ -159,13 +159,7 @@ def specimens_page() -> str:
 
 
 def _card(name: str, card: specimens.Card) -> str:
-    numbers = [
-        f"| {key.replace('_', ' ')} | {value:,.4f} |"
-        if isinstance(value, float)
-        else f"| {key.replace('_', ' ')} | {value:,} |"
-        for key, value in card.result.items()
-        if not isinstance(value, str)
-    ]
+    numbers = [f"| {key} | {value} |" for key, value in card.numbers.items()]
     return "\n\n".join(
         [
             f"## {name}",

@@ -17,7 +17,7 @@ from vesalius.cli.display import display
 from vesalius.counting import cost_config, parameters
 from vesalius.data import registry
 from vesalius.evaluation import evaluate
-from vesalius.model import load
+from vesalius.model import load_folder
 from vesalius.specimens import CARD, FOLDER, Card
 from vesalius.training import read_recipe, train
 from vesalius.training.recipe import Recipe
@@ -30,13 +30,15 @@ def make(name: str, runs: Path) -> Card:
     recipe = read_recipe(RECIPES / f"{name}.toml")
     with display() as (watcher, tell):
         outcome = train(recipe, runs / name, resume=True, watchers=[watcher], tell=tell)
-    model, target = outcome.model, FOLDER / name
+    model, stage, target = outcome.model, outcome.folder / "specimen", FOLDER / name
     model.dtype = "float16"
-    shutil.rmtree(target, ignore_errors=True)
-    model.save(target)
+    shutil.rmtree(stage, ignore_errors=True)
+    model.save(stage)
     newest = sorted((outcome.folder / "checkpoints").iterdir())[-1]
-    card = described(recipe, load(name), read_json(newest / "position.json"))
-    (target / CARD).write_text(json.dumps(card.to_json(), indent=2) + "\n", encoding="utf-8")
+    card = described(recipe, load_folder(stage), read_json(newest / "position.json"))
+    (stage / CARD).write_text(json.dumps(card.to_json(), indent=2) + "\n", encoding="utf-8")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.move(stage, target)
     return card
 
 
@@ -66,7 +68,7 @@ def described(recipe: Recipe, model, position: dict) -> Card:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")
+    arguments.add_argument("names", nargs="*", metavar="NAME", help="; ".join(NAMES))
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
     asked = arguments.parse_args()
     for name in asked.names or NAMES:

@@ -15,6 +15,17 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(2024)
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small products are not shared among threads, which other tests want too."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def _calls_what_it_proves(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test marked ``proves(28)`` fails unless equation 28 ran in it."""

@@ -35,18 +35,9 @@ families = pytest.mark.parametrize("family", LANGUAGE)
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
+def _own_cache(tmp_path, monkeypatch, one_thread):
     monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(evaluation, "HELD_OUT", FEW)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Small products are not shared among threads, which other tests want too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -196,7 +196,7 @@ def show_card(card: "Card") -> None:
         ("training", f"{card.steps:,} steps, {card.operations:.3g} operations in products"),
         ("took", took),
         ("with", ", ".join(f"{name} {version}" for name, version in card.versions.items())),
-        *((key.replace("_", " "), _number(value)) for key, value in card.result.items()),
+        *card.numbers.items(),
     ]
     recipe = {key: card.recipe[key] for key in ("model", "data", "training")}
     said = [
@@ -204,16 +204,6 @@ def show_card(card: "Card") -> None:
         for part, how in recipe.items()
     ]
     show(Text(card.title, style="bold"), table(("", ""), rows), table(("recipe", ""), said))
-
-
-def _number(value: Any) -> str:
-    return (
-        f"{value:,.4f}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
 
 
 def show_cost(costs: "Cost") -> None:

@@ -144,3 +144,12 @@ def test_all_tensors_that_do_not_fit_are_listed_at_once(gpt2, tmp_path):
         "(4): missing: ln_f.bias; missing: wpe.weight; unexpected: something.else; " in done.stderr
     )
     assert "misshapen: h.0.ln_1.weight is (5,), expected (12,)" in done.stderr
+
+
+def test_a_specimen_is_converted_by_its_name_and_other_names_are_refused(tmp_path):
+    assert "tst in vesalius's layout" in shown(
+        "convert", "tst", str(tmp_path / "own"), "--to", "vesalius"
+    )
+    refused = vesalius("convert", "no-such-model", str(tmp_path / "other"))
+    assert refused.returncode == 2
+    assert "there is no folder 'no-such-model', and no specimen of this name" in refused.stderr

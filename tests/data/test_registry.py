@@ -113,21 +113,21 @@ def test_debians_pictures_are_the_publishers_with_another_gzip_header():
 # where files are
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch):
+def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("VESALIUS_CACHE", "/a/cache")
     assert registry.cache_folder() == Path("/a/cache")
     monkeypatch.delenv("VESALIUS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/a/home")
     assert registry.cache_folder() == Path("/a/home/vesalius")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", str(tmp_path))
     for platform, folder in [
         ("linux", ".cache"),
         ("darwin", "Library/Caches"),
         ("win32", "AppData/Local"),
     ]:
         monkeypatch.setattr(registry.sys, "platform", platform)
-        assert registry.cache_folder() == Path("/home/me") / folder / "vesalius"
+        assert registry.cache_folder() == tmp_path / folder / "vesalius"
 
 
 def test_without_a_home_one_is_asked_to_name_a_cache(monkeypatch):

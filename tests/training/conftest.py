@@ -15,11 +15,5 @@ def _own_cache(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
-    """Small products are not shared among threads, which other tests want too."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread):
+    """For all tests of training."""

@@ -1,6 +1,7 @@
 """What the loop computes is what the paper's equations give on the same parameters and batch."""
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -314,6 +315,22 @@ def test_in_bfloat16_the_loss_is_nearly_the_same_and_parameters_stay_single(name
         assert {array.dtype.name for array in outcome.model.state.values()} == {"float32"}
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
     assert losses["bfloat16"] != losses["float32"]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_fastest_precision_is_bfloat16_where_hardware_does_it(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr("vesalius.training.loop.quick_bfloat16", lambda: quick)
+    monkeypatch.setattr("vesalius.training.recipe.quick_bfloat16", lambda: True)
+    losses = {}
+    for precision in ("fastest", "bfloat16" if quick else "float32"):
+        peek = Peek()
+        recipe = small_recipe("ffnn", tmp_path, dropout=0.0, steps=2, precision=precision)
+        outcome = go(recipe, tmp_path / precision, [peek])
+        losses[precision] = [metrics["loss"] for metrics in peek.losses]
+        position = outcome.folder / "checkpoints/step-00000002/position.json"
+        used = json.loads(position.read_text())["machine"]
+        assert used.endswith(", bfloat16" if quick else ", float32")
+    assert losses["fastest"] == losses["bfloat16" if quick else "float32"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from vesalius.cli.options import json_option
 
 
 @click.command()
-@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("source")
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option(
     "--to",
@@ -25,25 +25,29 @@ from vesalius.cli.options import json_option
     help="Precision to write; as read unless said.",
 )
 @json_option
-def convert(source: Path, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
-    """Write the model of folder SOURCE to folder TARGET, in Hugging Face's layout or in ours.
+def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
+    """Write the model SOURCE to folder TARGET, in Hugging Face's layout or in ours.
 
-    This is the one place that reads .bin and .pt files, as weights alone.
+    SOURCE is a folder or a specimen. This is the one place that reads .bin and .pt files, as
+    weights alone.
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
     from vesalius.checkpoints import files, pickled
     from vesalius.errors import NotACheckpoint
-    from vesalius.model import load_folder
+    from vesalius.model import load_folder, local_folder
 
+    folder = local_folder(source)
+    if folder is None:
+        raise NotACheckpoint(f"there is no folder {source!r}, and no specimen of this name")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
-    held = any((source / name).exists() for name in (files.WEIGHTS, files.INDEX))
-    tensors = None if held else pickled.read(pickled.find(source))
-    model = load_folder(source, tensors=tensors)
+    held = any((folder / name).exists() for name in (files.WEIGHTS, files.INDEX))
+    tensors = None if held else pickled.read(pickled.find(folder))
+    model = load_folder(folder, tensors=tensors)
     model.dtype = dtype or model.dtype
     model.save(target, layout)
-    done = {"source": str(source), "target": str(target), "layout": layout, "dtype": model.dtype}
+    done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}
     if as_json:
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
     return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")

@@ -49,6 +49,15 @@ class Card:
                 return words.format(self.result[key])
         return ""
 
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The results in words and figures."""
+        return {
+            key.replace("_", " "): f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
+            for key, value in self.result.items()
+            if not isinstance(value, str)
+        }
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -31,7 +31,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import family_of
-from vesalius.machine import processor
+from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
 from vesalius.training.memory import kept_memory
 from vesalius.training.objectives import State, freeze, objective_named, tensors
@@ -121,6 +121,8 @@ class Run:
         freeze(fresh, self.objective)
         self.network = processes.share(fresh.to(processes.device))
         self.optimiser = optimiser(self.network, self.how)
+        quickest = "bfloat16" if quick_bfloat16() else "float32"
+        self.precision = quickest if self.how.precision == "fastest" else self.how.precision
         self.stepping: Any = torch.compile(self.network) if self.how.compile else self.network
         self.step, self.seconds = 0, 0.0
         self.state: State = None
@@ -258,7 +260,7 @@ class Run:
         return self.processes.device
 
     def _precision(self) -> Any:
-        if self.how.precision == "float32":
+        if self.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
@@ -351,7 +353,7 @@ class Run:
             "best": list(self.best) if math.isfinite(self.best[1]) else None,
             "valid": self.valid,
             "seconds": self.seconds,
-            "machine": f"{processor()}, threads: {torch.get_num_threads()}",
+            "machine": f"{processor()}, threads: {torch.get_num_threads()}, {self.precision}",
             "seed": self.recipe.seed,
             "data": self.source.digest,
             "recipe": self.recipe.to_json(),

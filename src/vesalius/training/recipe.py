@@ -14,6 +14,7 @@ from typing import Any
 from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, WrongKind, nearest
 from vesalius.families import configuration, family_of
 from vesalius.families.configs import Config, setting
+from vesalius.machine import quick_bfloat16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,12 @@ class Training(Config):
     sample_every: int = setting(0, "", "steps between samples of text; 0 for none", least=0)
     prompt: str = setting("", "", "what samples of text begin with")
     log_every: int = setting(10, "", "steps between lines of metrics")
-    precision: str = setting("float32", "", "of products", choices=("float32", "bfloat16"))
+    precision: str = setting(
+        "float32",
+        "",
+        "of products; fastest is bfloat16 where hardware does it, else float32",
+        choices=("float32", "bfloat16", "fastest"),
+    )
     compile: bool = setting(False, "", "whether PyTorch compiles the network")
     tensorboard: bool = setting(False, "", "whether metrics go to TensorBoard too")
     parallel: str = setting("ddp", "", "how processes share the work", choices=("ddp", "fsdp"))
@@ -215,16 +221,6 @@ def _require_possible(read: Recipe) -> None:
             "[training] precision is bfloat16, but this processor has no instructions for it, "
             "and each product would take up to hundreds of times as long; set it to float32"
         )
-
-
-def quick_bfloat16() -> bool:
-    """Whether products in bfloat16 are done by hardware here."""
-    import torch
-
-    if torch.cuda.is_available():
-        return True
-    onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return bool(onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _change(said: dict[str, Any], change: str, text: str) -> None:
