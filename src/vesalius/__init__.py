@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
+    from vesalius.embedding import embed as embed
+    from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.evaluation import evaluate as evaluate
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
+    from vesalius.filling import fill as fill
+    from vesalius.filling import next_sentence as next_sentence
+    from vesalius.generation import generate as generate
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
@@ -37,10 +42,15 @@ _PUBLIC = {
     "count": "vesalius.counting:count",
     "create": "vesalius.model:create",
     "dissect": "vesalius.dissection:dissect",
+    "embed": "vesalius.embedding:embed",
     "evaluate": "vesalius.evaluation:evaluate",
+    "fill": "vesalius.filling:fill",
+    "generate": "vesalius.generation:generate",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",
+    "next_sentence": "vesalius.filling:next_sentence",
     "random_parameters": "vesalius.families:random_parameters",
+    "similar": "vesalius.embedding:similar",
     "tracing": "vesalius.equations.tracing:tracing",
     "train": "vesalius.training:train",
     "verify": "vesalius.verification:verify",

@@ -32,7 +32,8 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.model import PREPROCESSING, Model
-from vesalius.training.objectives import LANGUAGE, OBJECTIVES, Objective
+from vesalius.serving import LANGUAGE
+from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.validating import image_examples, series_examples, validated
 
 BATCH = 16
@@ -98,8 +99,18 @@ def evaluate(
     corpus: str,
     stride: int | None = None,
     progress: Progress | None = None,
+    dtype: str = "float32",
 ) -> Evaluation | Measures:
-    """Evaluate a model on a file, a folder, a corpus by name, or the stories."""
+    """Evaluate a model on a file, a folder, a corpus by name, or the stories.
+
+    ``dtype`` "int8" is for what generation in bytes costs: the weights are rounded likewise.
+    """
+    if dtype == "int8":
+        from vesalius.generation.quantisation import rounded
+
+        model = rounded(model)
+    elif dtype != "float32":
+        raise ImpossibleSetting(f"dtype must be float32 or int8, got {dtype!r}")
     if stride is not None and stride < 1:
         raise ImpossibleSetting(f"stride must be at least 1, got {stride}")
     if model.family in LANGUAGE:

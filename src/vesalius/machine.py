@@ -1,5 +1,6 @@
 """What the machine is, and what it does quickly."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -11,6 +12,17 @@ def processor() -> str:
         return next(line.split(":")[1].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         return platform.processor()
+
+
+def physical_cores() -> int:
+    """The cores that this process may use; two threads of one core count once."""
+    try:
+        allowed = os.sched_getaffinity(0)
+        topology = [Path(f"/sys/devices/system/cpu/cpu{i}/topology") for i in allowed]
+        names = ("physical_package_id", "core_id")
+        return len({tuple((t / name).read_text() for name in names) for t in topology})
+    except (OSError, AttributeError):  # not on Linux
+        return os.cpu_count() or 1
 
 
 def quick_bfloat16() -> bool:

@@ -55,6 +55,8 @@ class Model:
         """The config.json that it came with, for what our configuration has no word for."""
         self.preprocessing = dict(preprocessing or {})
         """What training did to images or series before the model saw them."""
+        self.engines: dict[Any, Any] = {}
+        """What generation has made of the state, to be used again."""
 
     @property
     def family(self) -> str:
@@ -106,7 +108,8 @@ class Model:
 def create(family: str, seed: int = 0, **settings: Any) -> Model:
     """A new model of a family or a named size.
 
-    Transformers for text and images are initialised as GPT-2 and BERT are, others as PyTorch does.
+    Transformers for text are initialised as GPT-2 and BERT are, vit by Glorot and Bengio, others as
+    PyTorch does.
     """
     import torch
 

@@ -357,9 +357,9 @@ def test_every_image_comes_once_an_epoch_with_its_label(coloured):
     assert came == expected
 
 
-@pytest.mark.parametrize("augment", [False, True])
-def test_validation_images_come_in_order_scaled_as_those_trained_on(coloured, augment):
-    batches = LabelledImages(**coloured, batch=4, augment=augment)
+@pytest.mark.parametrize("moving", [{}, {"shift": 2, "mirror": True}])
+def test_validation_images_come_in_order_scaled_as_those_trained_on(coloured, moving):
+    batches = LabelledImages(**coloured, batch=4, **moving)
     valid = list(batches.valid())
     assert [len(batch["labels"]) for batch in valid] == [4, 3]
     training, validation = coloured["training"].pixels, coloured["validation"]
@@ -394,9 +394,9 @@ def variants(image):
             yield from ((down, right, 0, shifted), (down, right, 1, shifted[:, :, ::-1]))
 
 
-def test_augmented_images_are_shifted_and_flipped_in_every_way(coloured):
+def test_images_are_shifted_and_flipped_in_every_way(coloured):
     plain = LabelledImages(**coloured, batch=12, seed=5)
-    moving = LabelledImages(**coloured, batch=12, seed=5, augment=True)
+    moving = LabelledImages(**coloured, batch=12, seed=5, shift=2, mirror=True)
     counts = np.zeros((5, 5, 2))
     for step in range(100):
         before, after = plain.train(step), moving.train(step)
@@ -468,7 +468,7 @@ def test_masked_pixels_hide_the_share_said_and_ask_for_it(grey):
 
 
 KINDS = [
-    (LabelledImages, {"augment": True}),
+    (LabelledImages, {"shift": 2, "mirror": True}),
     (MaskedPatches, {"patch": 2}),
     (PixelSequences, {"levels": 8}),
     (MaskedPixels, {"levels": 8}),

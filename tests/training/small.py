@@ -22,7 +22,7 @@ SMALL = {
         {**BLOCKS, "context": 24},
         {**WORDS, "tokenizer": "word-pieces", "vocabulary": 300},
     ),
-    "vit": ("vit", "image-classes", {**BLOCKS, "patch": 4}, {"augment": True}),
+    "vit": ("vit", "image-classes", {**BLOCKS, "patch": 4}, {"shift": 2, "mirror": True}),
     "vit patches": ("vit", "masked-patches", {**BLOCKS, "patch": 4, "classes": 0}, {}),
     "igpt": ("igpt", "next-pixel", BLOCKS, {"side": 4, "levels": 4}),
     "igpt masked": ("igpt", "masked-pixels", BLOCKS, {"side": 4, "levels": 4}),

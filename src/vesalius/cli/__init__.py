@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from vesalius import __version__
-from vesalius.cli import anatomy, checkpoints, data, text, training
+from vesalius.cli import anatomy, checkpoints, data, generation, reading, text, training
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError
 
@@ -28,6 +28,13 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.verify,
     ],
     "Checkpoints": [checkpoints.specimens, checkpoints.convert],
+    "Use": [
+        generation.generate,
+        reading.fill,
+        reading.next_sentence,
+        reading.embed,
+        reading.similar,
+    ],
     "Text and data": [text.tokenize, text.tokenizer, data.data],
     "Training": [training.train, training.evaluate],
 }

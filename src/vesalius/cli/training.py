@@ -73,8 +73,15 @@ def train(
     type=click.IntRange(1),
     help="Tokens that a transformer's window moves on by; half its context unless said.",
 )
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "int8"]),
+    default="float32",
+    show_default=True,
+    help="int8: with weights rounded as generation in bytes does it.",
+)
 @json_option
-def evaluate(model: str, corpus: str, stride: int | None, as_json: bool) -> None:
+def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
     """How good MODEL is on CORPUS, a file, a folder or a name.
 
     For models of the next token, perplexity, bits a byte and accuracy; on "stories", whose
@@ -87,7 +94,7 @@ def evaluate(model: str, corpus: str, stride: int | None, as_json: bool) -> None
     from vesalius.evaluation import evaluate as run
     from vesalius.model import load
 
-    result = run(load(model), corpus, stride)
+    result = run(load(model), corpus, stride, dtype=dtype)
     if as_json:
         return terminal.show_json(result.to_json())
     return terminal.show_evaluation(result)

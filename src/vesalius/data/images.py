@@ -31,7 +31,6 @@ from vesalius.errors import (
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
 PORTION = 1000  # images at once where they become wider numbers
 MOVING = 3  # end of the random key of shifts and flips
-SHIFT = 2  # pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,9 +257,11 @@ class ImageParts(TwoParts[Images]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelledImages(ImageParts):
-    """Images with their classes: ``pixels`` and ``labels``; in training shifted and flipped."""
+    """Images with their classes: ``pixels`` and ``labels``; in training moved, mirrored or not."""
 
-    augment: bool = False
+    shift: int = 0
+    """Pixels that an image moves either way at most."""
+    mirror: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -268,9 +269,12 @@ class LabelledImages(ImageParts):
 
     def train(self, step: int) -> Batch:
         batch = super().train(step)
-        if self.augment:
+        random = generator(self.seed, step, MOVING)
+        if self.shift:
             background = self.scale.apply(np.zeros((1, 1, 1)))
-            batch["pixels"] = moved(generator(self.seed, step, MOVING), batch["pixels"], background)
+            batch["pixels"] = shifted(random, batch["pixels"], self.shift, background)
+        if self.mirror:
+            batch["pixels"] = mirrored(random, batch["pixels"])
         return batch
 
     def examples(self, part: Images, rows: Int[Array, " batch"], random: Generator) -> Batch:
@@ -278,20 +282,26 @@ class LabelledImages(ImageParts):
         return {"pixels": self.scaled(part, rows), "labels": part.labels[rows]}
 
 
-def moved(
-    random: Generator, pixels: Float[Array, "batch C H W"], background: Float[Array, "C 1 1"]
+def shifted(
+    random: Generator,
+    pixels: Float[Array, "batch C H W"],
+    most: int,
+    background: Float[Array, "C 1 1"],
 ) -> Float[Array, "batch C H W"]:
-    """Each image shifted by up to two pixels either way, and every second one flipped."""
+    """Each image moved by up to so many pixels either way, on a plain background."""
     batch, channels, height, width = pixels.shape
-    padded = np.empty((batch, channels, height + 2 * SHIFT, width + 2 * SHIFT), pixels.dtype)
+    padded = np.empty((batch, channels, height + 2 * most, width + 2 * most), pixels.dtype)
     padded[:] = background
-    padded[:, :, SHIFT:-SHIFT, SHIFT:-SHIFT] = pixels
-    down, right = random.integers(2 * SHIFT + 1, size=(2, batch))
+    padded[:, :, most:-most, most:-most] = pixels
+    down, right = random.integers(2 * most + 1, size=(2, batch))
     views = sliding_window_view(padded, (height, width), axis=(2, 3))
-    shifted: Array = views[np.arange(batch), :, down, right]
-    flipped = random.random(batch) < 0.5
-    shifted[flipped] = shifted[flipped, :, :, ::-1]
-    return shifted
+    return views[np.arange(batch), :, down, right]
+
+
+def mirrored(random: Generator, pixels: Float[Array, "batch C H W"]) -> Float[Array, "batch C H W"]:
+    """Each image flipped from left to right, or not, by chance."""
+    flipped = random.random(len(pixels)) < 0.5
+    return np.where(flipped[:, None, None, None], pixels[..., ::-1], pixels)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -45,6 +45,15 @@ class ViTNetwork(nn.Module):
         self.patch_head = Linear(config.embedding, s["P2C"]) if config.masked_patch_head else None
         self.dropout = nn.Dropout(config.dropout)
         initialise(self)
+        self._begin_as_published()
+
+    def _begin_as_published(self) -> None:
+        """Matrices by Glorot and Bengio, and no opinion on classes: narrow models learn sooner."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2 and name != "positions.weight" and not parameter.is_meta:
+                nn.init.xavier_uniform_(parameter)
+        if self.class_head is not None and not self.class_head.weight.is_meta:
+            nn.init.zeros_(self.class_head.weight)
 
     def forward(self, pixels: Tensor, masked: Tensor | None = None) -> ViTOutput:
         height, width = pixels.shape[-2:]

@@ -13,7 +13,9 @@ from typing import Any
 
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>")
+END = "<|endoftext|>"
+"""The token that ends a text, and that a text may begin after."""
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", END)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens; an id that no token has gives nothing, since models pad theirs."""
-        if self._byte_level:
+        if self.byte_level:
             return b"".join(self.bytes_of(i) for i in ids).decode("utf-8", errors="replace")
         return str(self._inner.decode([_checked(i) for i in ids], skip_special_tokens=False))
 
@@ -100,7 +102,7 @@ class Tokenizer:
     def id_of(self, token: str) -> int:
         """The id of one token, written as ``piece`` shows it."""
         found = self._inner.token_to_id(token)
-        if self._byte_level and found not in self._added:
+        if self.byte_level and found not in self._added:
             spelled = "".join(byte_alphabet()[byte] for byte in token.encode())
             found = self._inner.token_to_id(spelled)
         if found is None:
@@ -119,7 +121,8 @@ class Tokenizer:
         (folder / "tokenizer.json").write_text(text, encoding="utf-8")
 
     @cached_property
-    def _byte_level(self) -> bool:
+    def byte_level(self) -> bool:
+        """Whether tokens are spelled in bytes, each a piece of text that needs no others."""
         from tokenizers.decoders import ByteLevel
 
         return isinstance(self._inner.decoder, ByteLevel)
@@ -135,7 +138,7 @@ class Tokenizer:
             return b""
         if id_ in self._added:
             return str(token).encode()
-        if not self._byte_level:
+        if not self.byte_level:
             return str(self._inner.decode([id_], skip_special_tokens=False)).encode()
         numbers = _byte_numbers()
         if not numbers.keys() >= set(token):

@@ -18,6 +18,7 @@ from vesalius.data.masking import IGNORED
 from vesalius.errors import UnknownSetting, nearest
 from vesalius.families.configs import Config
 from vesalius.models.vision import patches
+from vesalius.serving import LANGUAGE
 from vesalius.training.recipe import ImageData, SeriesData, TextData
 
 State = tuple[Tensor, ...] | None
@@ -130,8 +131,6 @@ def _rows(batch: Batch) -> int:
 
 
 HEADS = ("pooler", "mlm_head", "nsp_head", "label_head", "class_head", "mask_token", "patch_head")
-LANGUAGE = ("ffnn", "rnn", "lstm", "transformer", "gpt2")
-
 OBJECTIVES: dict[str, Objective] = {
     objective.name: objective
     for objective in (

@@ -45,7 +45,8 @@ class ImageData(Config):
     split: float = setting(0.1, "", "share to validate on where that is one set", least=0, below=1)
     side: int | None = setting(None, "H", "pixels to shrink to; as they are if open")
     levels: int = setting(16, "", "colours that pixels are rounded to, for igpt", least=2)
-    augment: bool = setting(False, "", "whether images are shifted and mirrored at random")
+    shift: int = setting(0, "", "pixels that images to train on move either way", least=0)
+    mirror: bool = setting(False, "", "whether images to train on are flipped by chance")
     mask_ratio: float = setting(0.5, "", "share of patches or pixels to restore", least=0, below=1)
 
 

@@ -245,7 +245,7 @@ def image_batches(
     objective: str, data: ImageData, config: Any, common: Mapping[str, Any]
 ) -> Batches:
     if objective == "image-classes":
-        return images.LabelledImages(augment=data.augment, **common)
+        return images.LabelledImages(shift=data.shift, mirror=data.mirror, **common)
     if objective == "masked-patches":
         return images.MaskedPatches(patch=config.patch, ratio=data.mask_ratio, **common)
     if objective == "next-pixel":

@@ -1,0 +1,168 @@
+"""The verb that has a model continue."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import json_option
+
+if TYPE_CHECKING:
+    from vesalius.generation import Draw, Generation
+    from vesalius.model import Model
+
+CANDIDATES = 8
+"""Rows of a table of one draw."""
+SHADES = " ░▒▓█"
+
+
+@click.command()
+@click.argument("model")
+@click.argument("prompt", required=False)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Prompts, one in each line.",
+)
+@click.option("-n", "--max-new-tokens", type=int, default=50, show_default=True)
+@click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
+@click.option("--top-k", type=int, help="Draw from so many of the likeliest.")
+@click.option("--top-p", type=float, help="Draw from the likeliest that have this share together.")
+@click.option("--min-p", type=float, help="Draw from those with this share of the likeliest's.")
+@click.option("--repetition-penalty", type=float, default=1.0, show_default=True)
+@click.option("--stop", multiple=True, help="Text to end before; may be said several times.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--samples", type=int, default=1, show_default=True, help="Of each prompt.")
+@click.option("--slide", is_flag=True, help="Go beyond the context with its later half.")
+@click.option(
+    "--dtype", type=click.Choice(["float32", "int8"]), default="float32", show_default=True
+)
+@click.option("--threads", type=int, help="The physical cores unless said.")
+@click.option("--inspect", is_flag=True, help="Show each draw: logits, cuts, odds, the choice.")
+@json_option
+def generate(
+    model: str,
+    prompt: str | None,
+    file: Path | None,
+    inspect: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Continue PROMPT with MODEL: text as it arrives, or an image with igpt, from nothing.
+
+    Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
+    """
+    from vesalius.generation import generate as run
+    from vesalius.model import load
+
+    if (prompt is None) == (file is None) and not (prompt is None and model == "igpt"):
+        raise click.UsageError("expected a PROMPT, or --file with prompts")
+    loaded = load(model)
+    given: Any = prompt if file is None else file.read_text(encoding="utf-8").splitlines()
+    streams = file is None and settings["samples"] == 1 and not (as_json or inspect)
+    if loaded.tokenizer is None and prompt is not None:
+        given, streams = _ids(prompt), False
+    if streams and loaded.tokenizer is not None:
+        return _stream(loaded, given, settings)
+    draws: list[tuple[int, Draw]] = []
+    keep = (lambda slot, draw: draws.append((slot, draw))) if inspect else None
+    results = run(loaded, given, on_draw=keep, **settings)
+    results = results if isinstance(results, list) else [results]
+    if as_json:
+        shown = [result.to_json() for result in results]
+        if inspect:
+            for slot, draw in draws:
+                shown[slot].setdefault("draws", []).append(_described(loaded, draw))
+        return terminal.show_json(shown if file or len(shown) > 1 else shown[0])
+    for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0])):
+        _show_draw(
+            loaded, f"sequence {slot + 1}" if len(results) > 1 else f"token {number + 1}", draw
+        )
+    for result in results:
+        _show(loaded, result, alone=len(results) == 1)
+    return None
+
+
+def _ids(text: str) -> list[int]:
+    """A prompt for models without a tokenizer."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError as error:
+        raise click.UsageError(
+            "this model has no tokenizer: expected ids, as in '3 1 4', for a prompt"
+        ) from error
+
+
+def _stream(model: "Model", prompt: str, settings: dict[str, Any]) -> None:
+    """Prompt and text as it arrives; an interrupt ends the line."""
+    from vesalius.generation import generate as run
+
+    waiting = [prompt]
+
+    def tell(slot: int, text: str) -> None:
+        sys.stdout.write((waiting.pop() if waiting else "") + text)
+        sys.stdout.flush()
+
+    try:
+        run(model, prompt, on_text=tell, **settings)
+    except KeyboardInterrupt as error:
+        tell(0, "\n")
+        raise click.exceptions.Exit(130) from error
+    tell(0, "\n")
+
+
+def _show(model: "Model", result: "Generation", alone: bool) -> None:
+    if model.family == "igpt":
+        return click.echo(_picture(result.ids, model.config.vocabulary - 1))  # type: ignore[attr-defined]
+    if not alone:
+        click.echo(click.style("─" * 40, dim=True))
+    prompt = result.prompt if isinstance(result.prompt, str) else ""
+    return click.echo(prompt + (result.text if model.tokenizer else " ".join(map(str, result.ids))))
+
+
+def _picture(ids: list[int], levels: int) -> str:
+    """Pixels as shades, two characters wide, in a square as far as they go."""
+    side = 1
+    while side * side < len(ids):
+        side += 1
+    shades = [SHADES[min(i, levels - 1) * (len(SHADES) - 1) // max(1, levels - 1)] for i in ids]
+    rows = (shades[start : start + side] for start in range(0, len(shades), side))
+    return "\n".join("".join(shade * 2 for shade in row) for row in rows)
+
+
+def _described(model: "Model", draw: "Draw") -> dict[str, Any]:
+    """A draw in numbers: the likeliest candidates, and the one that was drawn."""
+    likeliest = draw.penalised.argsort()[::-1][:CANDIDATES].tolist()
+    chosen = [*likeliest, *([draw.token] if draw.token not in likeliest else [])]
+    rows = [
+        {
+            "id": i,
+            "token": model.tokenizer.piece(i) if model.tokenizer else str(i),
+            "logit": float(draw.logits[i]),
+            "tempered": float(draw.tempered[i]),
+            "kept": bool(draw.kept[i]),
+            "probability": float(draw.probabilities[i]),
+        }
+        for i in chosen
+    ]
+    return {"token": draw.token, "kept": int(draw.kept.sum()), "candidates": rows}
+
+
+def _show_draw(model: "Model", name: str, draw: "Draw") -> None:
+    shown = _described(model, draw)
+    rows = [
+        (
+            "→" if row["id"] == shown["token"] else "",
+            str(row["id"]),
+            repr(row["token"]),
+            f"{row['logit']:.3f}",
+            f"{row['tempered']:.3f}" if row["kept"] else "cut",
+            f"{row['probability']:.4f}",
+        )
+        for row in shown["candidates"]
+    ]
+    heads = ("", "id", "token", "logit", "after temperature", "probability")
+    title = f"{name}: {shown['kept']:,} left by the cuts"
+    terminal.show(terminal.table(heads, rows, right=(1, 3, 4, 5), title=title))

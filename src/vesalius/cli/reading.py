@@ -1,0 +1,254 @@
+"""Verbs that have a model read text: what its masks stand for, what follows, what is alike."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vesalius import terminal
+from vesalius.cli.options import json_option
+
+if TYPE_CHECKING:
+    from vesalius.embedding import Embeddings
+
+SHOWN = 20
+"""Texts that a table shows."""
+TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--what", type=click.Choice(kinds), default=default, show_default=True, help=text
+    )
+
+
+@click.command()
+@click.argument("model")
+@click.argument("text")
+@click.option(
+    "--top", type=click.IntRange(1), default=5, show_default=True, help="Candidates for each mask."
+)
+@json_option
+def fill(model: str, text: str, top: int, as_json: bool) -> None:
+    """The words that every [MASK] in TEXT stands for, by the BERT MODEL.
+
+    Example: vesalius fill bert "He shook his [MASK]."
+    """
+    from vesalius.filling import fill as run
+    from vesalius.model import load
+
+    filling = run(load(model), text, top)
+    if as_json:
+        return terminal.show_json(filling.to_json())
+    tables = [
+        terminal.table(
+            ("id", "token", "probability"),
+            [(c.id, repr(c.token), f"{c.probability:.4f}") for c in mask.candidates],
+            right=(0, 2),
+            title=f"[MASK] {number}, token {mask.position}",
+        )
+        for number, mask in enumerate(filling.masks, 1)
+    ]
+    return terminal.show(_bold(filling.text), *tables)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("first")
+@click.argument("second")
+@json_option
+def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
+    """Whether the text SECOND follows FIRST, by the BERT MODEL.
+
+    Example: vesalius next-sentence bert "It began to rain." "He opened his umbrella."
+    """
+    from vesalius.filling import next_sentence as run
+    from vesalius.model import load
+
+    found = run(load(model), first, second)
+    if as_json:
+        return terminal.show_json(found.to_json())
+    rows = [
+        ("it follows", f"{found.follows:.4f}"),
+        ("it is from elsewhere", f"{found.elsewhere:.4f}"),
+    ]
+    return terminal.show(terminal.table(("the second text", "probability"), rows, right=(1,)))
+
+
+@click.command()
+@click.argument("model")
+@click.argument("texts", metavar="[TEXT]...", nargs=-1)
+@click.option("--file", type=TEXTS, help="Texts in place of TEXT, one a line; '-' is stdin.")
+@what_option(
+    "mean",
+    ["mean", "cls", "tokens", "static"],
+    "The mean of the tokens' states, that of [CLS], all of them, or the mean of columns of E.",
+)
+@click.option(
+    "--layer",
+    type=click.IntRange(0),
+    help="States after this layer; those that the logits are read from unless said.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the vectors to this file, .npy or .safetensors.",
+)
+@click.option(
+    "--batch", type=click.IntRange(1), default=32, show_default=True, help="Texts at once."
+)
+@click.option("--truncate", is_flag=True, help="Cut texts that are longer than the context.")
+@json_option
+def embed(
+    model: str,
+    texts: tuple[str, ...],
+    file: str | None,
+    what: str,
+    layer: int | None,
+    out: Path | None,
+    batch: int,
+    truncate: bool,
+    as_json: bool,
+) -> None:
+    """TEXTs as vectors, by MODEL.
+
+    In .safetensors the vectors are called "vectors"; those of tokens "0", "1", … by text.
+
+    Example: vesalius embed gpt "The rain fell." "It was wet." --out vectors.npy
+    """
+    from vesalius.embedding import embed as run
+    from vesalius.embedding import require_saveable
+    from vesalius.model import load
+
+    if bool(texts) == (file is not None):
+        raise click.UsageError("expected TEXT, or --file, one of them")
+    if out is not None:
+        require_saveable(out, what)
+    given = list(texts) if file is None else _lines(file)
+    loaded = load(model)
+    with _progress() as progress:
+        found = run(loaded, given, what, layer, batch, progress, truncate=truncate)
+    if out is not None:
+        found.save(out)
+        return _tell_saved(found, out, as_json)
+    return terminal.show_json(found.to_json()) if as_json else _show_embeddings(found)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("query")
+@click.option("--among", type=TEXTS, help="Texts to compare with, one a line; '-' is stdin.")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="How many.")
+@click.option(
+    "--distance",
+    type=click.Choice(["cosine", "euclidean"]),
+    default="cosine",
+    show_default=True,
+    help="Of the cosine the highest is nearest, of the Euclidean distance the lowest.",
+)
+@what_option(
+    None,
+    ["mean", "cls", "static"],
+    "What texts are compared by, as in embed; mean, or static of ffnn, unless said.",
+)
+@click.option("--truncate", is_flag=True, help="Cut texts that are longer than the context.")
+@json_option
+def similar(
+    model: str,
+    query: str,
+    among: str | None,
+    top: int,
+    distance: str,
+    what: str | None,
+    truncate: bool,
+    as_json: bool,
+) -> None:
+    """The words of MODEL that are nearest to QUERY, or the texts of a file.
+
+    Words are compared by their columns of E. Of tokenizers such as GPT-2's, the space before a word
+    is part of it.
+
+    Example: vesalius similar gpt " king"
+    """
+    from vesalius.embedding import similar as run
+    from vesalius.model import load
+
+    texts = None if among is None else _lines(among)
+    loaded = load(model)
+    with _progress() as progress:
+        found = run(loaded, query, texts, top, distance, what, truncate=truncate, progress=progress)
+    if as_json:
+        return terminal.show_json([neighbour.to_json() for neighbour in found])
+    shown = [(repr(n.text) if texts is None else n.text, f"{n.score:.4f}") for n in found]
+    heads = ("word" if texts is None else "text", distance)
+    return terminal.show(terminal.table(heads, shown, right=(1,), title=repr(query)))
+
+
+def _lines(file: str) -> list[str]:
+    """One text a line, as \\n ends it; an empty one keeps its number, and is refused by it."""
+    from vesalius.errors import BrokenFile, EmptyCorpus
+
+    name = "standard input" if file == "-" else file
+    with click.open_file(file, "rb") as stream:
+        data = stream.read()
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")  # which Windows puts before texts
+    except UnicodeDecodeError as error:
+        raise BrokenFile(
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        ) from error
+    if not text.strip():
+        raise EmptyCorpus(f"{name} holds no text; expected one a line")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr where somebody watches; else nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+    console = Console(stderr=True)
+    with progress.Progress("embedding", *columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _tell_saved(found: "Embeddings", out: Path, as_json: bool) -> None:
+    count, width = len(found.texts), found.vectors[0].shape[-1]
+    if as_json:
+        about = {"out": str(out), "what": found.what, "layer": found.layer}
+        return terminal.show_json({**about, "texts": count, "width": width})
+    many = "1 text" if count == 1 else f"{count:,} texts"
+    return click.echo(f"{out}: {found.what} of {many}, {width} numbers a vector")
+
+
+def _show_embeddings(found: "Embeddings") -> None:
+    import numpy as np
+
+    rows = []
+    for text, vectors in zip(found.texts[:SHOWN], found.vectors, strict=False):
+        numbers = "  ".join(f"{x:.4f}" for x in vectors.ravel()[:4])
+        shape = " × ".join(map(str, vectors.shape))
+        rows.append((_short(text), shape, f"{np.linalg.norm(vectors):.4g}", f"{numbers} …"))
+    more = len(found.texts) - len(rows)
+    lines = [f"{more:,} more texts are left out; --out and --json have all"] if more else []
+    heads = ("text", "shape", "norm", "first numbers")
+    terminal.show(terminal.table(heads, rows, right=(2,)), *lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 48 else f"{text[:47]}…"
+
+
+def _bold(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text, style="bold")

@@ -1,0 +1,370 @@
+"""Texts and words as vectors, and which of them are near each other (2.2).
+
+Static vectors are columns of E and need no torch; contextual ones are states of the network. What
+the states mean, step by step, is left to ``dissection``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vesalius import equations as eq
+from vesalius.checkpoints import files
+from vesalius.equations import OneHot
+from vesalius.equations.parameters import Array
+from vesalius.errors import (
+    EmptyCorpus,
+    EmptySequence,
+    ImpossibleSetting,
+    NotInVocabulary,
+    UnknownSetting,
+    Unwritable,
+    WrongKind,
+    nearest,
+)
+from vesalius.families import family_of
+from vesalius.model import Model
+from vesalius.serving import context_of, require_fits, require_served, tokenizer_of
+from vesalius.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WHAT = ("mean", "cls", "tokens", "static")
+"""What a text can be embedded as."""
+Progress = Callable[[int, int], None]
+"""Told how many texts are done, and of how many."""
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """The vectors of some texts, in the order in which they were given."""
+
+    texts: list[str]
+    tokens: list[list[str]]
+    """The pieces that each text was read as."""
+    what: str
+    layer: int | None
+    vectors: Array | list[Array]
+    """texts x d; of tokens, one array of n x d a text."""
+
+    def save(self, file: str | Path) -> None:
+        """Write the vectors to .npy or .safetensors, whole or not at all.
+
+        In safetensors they are called "vectors"; those of tokens are called "0", "1", … by text.
+        """
+        file = Path(file)
+        require_saveable(file, self.what)
+        if file.suffix == ".npy":
+            with files.staged(file.parent) as stage:
+                np.save(stage / file.name, self.vectors)
+            return
+        arrays = (
+            {str(i): array for i, array in enumerate(self.vectors)}
+            if isinstance(self.vectors, list)
+            else {"vectors": self.vectors}
+        )
+        files.write(file, arrays, str(self.vectors[0].dtype))
+
+    def to_json(self) -> dict[str, Any]:
+        rows = zip(self.texts, self.tokens, self.vectors, strict=True)
+        found = [{"text": t, "tokens": p, "vector": v.tolist()} for t, p, v in rows]
+        return {"what": self.what, "layer": self.layer, "texts": found}
+
+
+def require_saveable(file: Path, what: str) -> None:
+    """Refuse a name under which vectors cannot be saved; better before they are computed."""
+    if file.suffix not in (".npy", ".safetensors"):
+        raise WrongKind(f"embeddings are saved as .npy or .safetensors, got {str(file)!r}")
+    if what == "tokens" and file.suffix == ".npy":
+        raise WrongKind(
+            f"vectors of tokens are one array for each text, and .npy holds only one; "
+            f"save them as .safetensors, not {str(file)!r}"
+        )
+    if not file.absolute().parent.is_dir():
+        raise Unwritable(f"there is no folder {file.parent} to write {file.name} in")
+
+
+def embed(
+    model: Model,
+    texts: str | Iterable[str],
+    what: str = "mean",
+    layer: int | None = None,
+    batch: int = 32,
+    progress: Progress | None = None,
+    *,
+    truncate: bool = False,
+) -> Embeddings:
+    """The vectors of texts.
+
+    ``mean``: the mean of the states of all tokens of a text, [CLS] and [SEP] among them where the
+    tokenizer adds them, as sentence-transformers has it. ``cls``: the state of [CLS]. ``tokens``:
+    every token's state. ``static``: the mean of the tokens' columns of E, without added tokens,
+    so that a word that is one token gives its column.
+
+    States are those after ``layer``, as ``dissect`` names them H[layer], or h[layer,i] in recurrent
+    models: l is what layer l gives, 0 what enters the first. By default they are what the logits
+    are read from: the last layer's, and in variant 2, such as GPT-2, those normalised once more
+    (Hᵉ), which layer L is not.
+
+    ``batch`` texts go through the network at once, and change nothing. A text that is longer than
+    the model's context is an error, or is cut where ``truncate`` says so.
+    """
+    require_served(model, "embed")
+    _require_possible(model, what, layer)
+    if batch < 1:
+        raise ImpossibleSetting(f"batch must be at least 1, got {batch}")
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if not texts:
+        raise EmptyCorpus("there are no texts; expected one at least")
+    tokenizer, tell = tokenizer_of(model), progress or (lambda done, of: None)
+    if what == "static":
+        rows = _tokens(tokenizer, texts, framed=False)
+        vectors = [_static(model, row) for row in rows]
+        tell(len(rows), len(rows))
+    else:
+        rows = _framed(model, tokenizer, texts, truncate)
+        if what == "cls":
+            _require_class_token(tokenizer, rows)
+        vectors = _contextual(model, rows, what, layer, batch, tell)
+    pieces = [[tokenizer.piece(i) for i in row] for row in rows]
+    whole = vectors if what == "tokens" else np.stack(vectors)
+    return Embeddings(texts, pieces, what, layer, whole)
+
+
+def _require_possible(model: Model, what: str, layer: int | None) -> None:
+    if what not in WHAT:
+        kinds = f"{', '.join(WHAT[:-1])} or {WHAT[-1]}"
+        raise UnknownSetting(f"texts are embedded as {kinds}, got {what!r}")
+    if what == "static" and layer is not None:
+        raise ImpossibleSetting("static vectors are columns of E and have no layer; leave it out")
+    if model.family == "ffnn" and what != "static":
+        raise WrongKind(
+            f"{what} needs a state for every token, and ffnn has one for a whole window; "
+            f"it serves static"
+        )
+    layers: int = model.config.layers  # type: ignore[attr-defined]
+    if layer is not None and not 0 <= layer <= layers:
+        raise ImpossibleSetting(f"this model has layers 0 to {layers}, got {layer}")
+
+
+def _tokens(tokenizer: Tokenizer, texts: list[str], framed: bool) -> list[list[int]]:
+    """The tokens of texts, at least one of each beside those that frame it."""
+    *rows, frame = tokenizer.encode_many([*texts, ""], framed)
+    for i, row in enumerate(rows, 1):
+        if len(row) <= len(frame):
+            raise EmptySequence(f"{_called(i, rows)} is empty; expected some words")
+    return rows
+
+
+def _framed(
+    model: Model, tokenizer: Tokenizer, texts: list[str], truncate: bool
+) -> list[list[int]]:
+    """The tokens of texts as the model reads them, cut to its context where that is allowed."""
+    rows = _tokens(tokenizer, texts, framed=True)
+    for i, row in enumerate(rows, 1):
+        if not truncate:
+            remedy = "shorten it, or say truncate to have it cut"
+            require_fits(model, len(row), _called(i, rows), remedy)
+    return [_cut(row, context_of(model), tokenizer.special.get("[SEP]")) for row in rows]
+
+
+def _cut(row: list[int], context: int | None, end: int | None) -> list[int]:
+    """As many tokens as fit; the last stays where it is the end of a frame."""
+    if context is None or len(row) <= context:
+        return row
+    return [*row[: context - 1], end] if row[-1] == end else row[:context]
+
+
+def _called(number: int, rows: list[list[int]]) -> str:
+    return f"text {number} of {len(rows)}" if len(rows) > 1 else "the text"
+
+
+def _require_class_token(tokenizer: Tokenizer, rows: list[list[int]]) -> None:
+    if any(row[0] != tokenizer.special.get("[CLS]") for row in rows):
+        raise WrongKind(
+            "the model's tokenizer puts no [CLS] before a text; expected BERT's, or another kind "
+            "of vector, such as mean"
+        )
+
+
+def _static(model: Model, ids: list[int]) -> Array:
+    """The mean of the columns of E (2)."""
+    E: Array = model.parameters.E
+    mean: Array = eq.embed(E, OneHot(ids, E.shape[1])).mean(axis=1)
+    return mean
+
+
+def _contextual(
+    model: Model,
+    rows: list[list[int]],
+    what: str,
+    layer: int | None,
+    batch: int,
+    progress: Progress,
+) -> list[Array]:
+    import torch
+
+    read: dict[str, Callable[[Array], Array]] = {
+        "mean": lambda states: states.mean(axis=0),
+        "cls": lambda states: states[0].copy(),
+        "tokens": lambda states: states.copy(),
+    }
+    states = _states(model, layer)
+    found: dict[int, Array] = {}
+    for some in _batches(model, [len(row) for row in rows], batch):
+        ids = np.zeros((len(some), max(len(rows[i]) for i in some)), np.int64)
+        real = np.zeros(ids.shape, np.bool_)
+        for at, i in enumerate(some):
+            ids[at, : len(rows[i])], real[at, : len(rows[i])] = rows[i], True
+        with torch.no_grad():
+            out = states(torch.from_numpy(ids), torch.from_numpy(real)).numpy()
+        found |= {i: read[what](out[at, : len(rows[i])]) for at, i in enumerate(some)}
+        progress(len(found), len(rows))
+    return [found[i] for i in range(len(rows))]
+
+
+def _batches(model: Model, lengths: list[int], batch: int) -> Iterator[list[int]]:
+    """Which texts go together: longest first, so that little is padded.
+
+    A transformer that sees what follows has no mask for padding: its texts are of one length.
+    """
+    alike = not getattr(model.config, "causal", True)
+    some: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if len(some) == batch or (alike and some and lengths[i] != lengths[some[0]]):
+            yield some
+            some = []
+        some.append(i)
+    yield some
+
+
+def _states(model: Model, layer: int | None) -> "Callable[[Tensor, Tensor], Tensor]":
+    """What gives the states (batch x n x d) of token ids, some of which are real.
+
+    Padding stands behind a text: only BERT's tokens would see it, and are kept from that.
+    """
+    import torch
+
+    network = model.network if layer is None else _first_layers(model, layer)
+    if model.family in ("rnn", "lstm"):
+        if layer == 0:
+            return lambda ids, real: network.embedding(ids)
+        return lambda ids, real: network.run(
+            network.embedding(ids), network.initial_state(len(ids))
+        )[0]
+    if model.family == "bert":  # without its words, which cost more than all else
+        return lambda ids, real: network(ids, None, real, torch.zeros_like(real)).hidden
+    return lambda ids, real: network.hidden(ids)
+
+
+def _first_layers(model: Model, layer: int) -> Any:
+    """The network up to a layer, and nothing after it; the memory is shared with the whole."""
+    import torch
+
+    config = model.config.change(layers=max(1, layer))
+    with torch.device("meta"):
+        network = family_of(config).network(config)
+    whole = model.network.state_dict()
+    network.load_state_dict({name: whole[name] for name in network.state_dict()}, assign=True)
+    if hasattr(network, "blocks"):
+        network.blocks = network.blocks[:layer]
+    if getattr(network, "norm_first", False):
+        network.norm = torch.nn.Identity()
+    return network.eval()
+
+
+# Nearness -----------------------------------------------------------------------
+
+
+class Neighbour(NamedTuple):
+    """A word or a text, and how near it is."""
+
+    text: str
+    score: float
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def cosine(vectors: Array, to: Array) -> Array:
+    """The cosines between the rows and a vector, higher where nearer; 0 where one is zero."""
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(to)
+    cosines = np.divide(vectors @ to, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    bounded: Array = cosines.clip(-1, 1)  # rounding may go beyond
+    return bounded
+
+
+def euclidean(vectors: Array, to: Array) -> Array:
+    """The lengths of the differences between the rows and a vector, lower where nearer."""
+    distances: Array = np.linalg.norm(vectors - to, axis=1)
+    return distances
+
+
+DISTANCES = {"cosine": cosine, "euclidean": euclidean}
+
+
+def similar(
+    model: Model,
+    query: str,
+    among: Iterable[str] | None = None,
+    top: int = 10,
+    distance: str = "cosine",
+    what: str | None = None,
+    *,
+    truncate: bool = False,
+    progress: Progress | None = None,
+) -> list[Neighbour]:
+    """What is nearest to a word or a text, nearest first.
+
+    Without ``among``, the words of the vocabulary by their columns of E; neither special tokens nor
+    those of the query are among them, and a query of several tokens is the mean of their columns.
+    With it, those texts, embedded as ``what``: the mean of their states unless said, or of static
+    vectors in ffnn. Of ``cosine`` the highest is nearest, of ``euclidean`` the lowest.
+    """
+    require_served(model, "similar")
+    if top < 1:
+        raise ImpossibleSetting(f"top must be at least 1, got {top}")
+    if distance not in DISTANCES:
+        raise UnknownSetting(f"unknown distance {distance!r}; {nearest(distance, DISTANCES)}")
+    if among is None:
+        if what not in (None, "static"):
+            raise ImpossibleSetting(
+                f"words are compared by their static vectors, not by {what!r}, which is for texts; "
+                f"give texts to compare with"
+            )
+        return _similar_words(model, query, top, distance)
+    what = what or ("static" if model.family == "ffnn" else "mean")
+    if what == "tokens":
+        raise ImpossibleSetting("texts are compared by one vector each, so not by tokens")
+    texts = [among] if isinstance(among, str) else list(among)
+    if not texts:
+        raise EmptyCorpus("there are no texts to compare with; expected one at least")
+    found = embed(model, [query], what, truncate=truncate).vectors[0]
+    others = embed(model, texts, what, truncate=truncate, progress=progress).vectors
+    assert not isinstance(others, list), "one vector a text"
+    scores = DISTANCES[distance](others, found)
+    return [Neighbour(texts[i], float(scores[i])) for i in _order(scores, distance)[:top]]
+
+
+def _similar_words(model: Model, query: str, top: int, distance: str) -> list[Neighbour]:
+    tokenizer = tokenizer_of(model)
+    (ids,) = _tokens(tokenizer, [query], framed=False)
+    special = tokenizer.special
+    if special.get("[UNK]") in ids:
+        raise NotInVocabulary(f"{query!r} is not in the vocabulary; expected words that are")
+    scores = DISTANCES[distance](model.parameters.E.T, _static(model, ids))
+    left_out = {*ids, *special.values()}
+    ranked = (int(i) for i in _order(scores, distance) if int(i) not in left_out)
+    # An embedding may have more rows than there are words.
+    words = ((i, piece) for i in ranked if (piece := tokenizer.piece(i)))
+    return [Neighbour(piece, float(scores[i])) for i, piece in islice(words, top)]
+
+
+def _order(scores: Array, distance: str) -> Array:
+    """Indices, nearest first."""
+    return np.argsort(-scores if distance == "cosine" else scores, kind="stable")

@@ -1,0 +1,155 @@
+"""What BERT's two heads say of a text: which words its masks stand for (56), and whether one text
+follows another (59). Training the heads is left to ``training``, measuring them to ``evaluation``.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from vesalius.equations import softmax
+from vesalius.equations.parameters import Array
+from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
+from vesalius.model import Model
+from vesalius.serving import require_fits, require_served, tokenizer_of
+from vesalius.tokenizers import Encoded, Tokenizer
+
+MASK = "[MASK]"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that may stand in the place of a mask."""
+
+    token: str
+    id: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Filled:
+    """One mask: its place among the tokens, and the likeliest candidates, best first."""
+
+    position: int
+    candidates: list[Candidate]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """All masks of a text in their order, and the text with the best candidate in each."""
+
+    text: str
+    masks: list[Filled]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class NextSentence:
+    """Two probabilities that add up to one: the second text follows the first, or is not from
+    there."""
+
+    follows: float
+    elsewhere: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fill(model: Model, text: str, top: int = 5) -> Filling:
+    """The ``top`` likeliest tokens for every [MASK] of a text.
+
+    All masks are predicted in one pass, each as if the others stayed masked. Probabilities are
+    those of (56) over the whole vocabulary.
+    """
+    require_served(model, "fill")
+    if top < 1:
+        raise ImpossibleSetting(f"top must be at least 1, got {top}")
+    _require_head(model, "mlm_head", "masked tokens", "BertForMaskedLM")
+    tokenizer = tokenizer_of(model)
+    mask = tokenizer.special.get(MASK)
+    if mask is None:
+        raise WrongKind(f"the model's tokenizer has no {MASK}; expected BERT's, word-pieces")
+    encoded = tokenizer.encode_with_offsets(text)
+    masked = np.array(encoded.ids) == mask
+    if not masked.any():
+        raise UnusableData(f"there is no {MASK} in {_short(text)}; write it where a word is wanted")
+    probabilities = _probabilities(_run(model, encoded, "the text", masked).mlm)
+    masks = [
+        Filled(int(place), _best(tokenizer, row, top))
+        for place, row in zip(np.flatnonzero(masked), probabilities, strict=True)
+    ]
+    return Filling(_replaced(text, encoded, masks, tokenizer), masks)
+
+
+def next_sentence(model: Model, first: str, second: str) -> NextSentence:
+    """Whether the second text follows the first, by (59).
+
+    Of the two logits the first means that it does, as in Hugging Face's models and in training.
+    """
+    require_served(model, "next-sentence")
+    _require_head(model, "nsp_head", "next sentences", "BertForNextSentencePrediction")
+    if model.config.symbols()["segments"] < 2:
+        raise WrongKind("this bert has one segment, so it cannot tell two texts apart")
+    tokenizer = tokenizer_of(model)
+    for which, text in (("first", first), ("second", second)):
+        if not tokenizer.encode_many([text], framed=False)[0]:
+            raise EmptySequence(f"the {which} text is empty; expected some words")
+    pair = tokenizer.encode_pair(first, second)
+    no_words = np.zeros(len(pair.ids), np.bool_)
+    out = _run(model, pair, "the pair of texts", no_words)
+    follows, elsewhere = _probabilities(out.nsp[0])
+    return NextSentence(float(follows), float(elsewhere))
+
+
+def _run(model: Model, encoded: Encoded, what: str, predict: Array) -> Any:
+    """What the network gives; words only at the places that ``predict`` marks."""
+    import torch
+
+    require_fits(model, len(encoded.ids), what, "shorten it")
+    rows = (np.array([row]) for row in (encoded.ids, encoded.segments, predict))
+    ids, segments, wanted = map(torch.from_numpy, rows)
+    with torch.no_grad():
+        return model.network(ids, segments, predict=wanted)
+
+
+def _probabilities(logits: Any) -> Array:
+    """(56) or (58), in double precision."""
+    probabilities: Array = softmax(logits.double().numpy(), axis=-1)
+    return probabilities
+
+
+def _require_head(model: Model, head: str, purpose: str, named: str) -> None:
+    if not getattr(model.config, head):
+        raise WrongKind(
+            f"this bert has no head for {purpose}; expected one that was trained for them, such as "
+            f"{named} or BertForPreTraining"
+        )
+
+
+def _best(tokenizer: Tokenizer, probabilities: Array, top: int) -> list[Candidate]:
+    best = np.argsort(-probabilities, kind="stable")[:top]
+    return [Candidate(tokenizer.piece(int(i)), int(i), float(probabilities[i])) for i in best]
+
+
+def _replaced(text: str, encoded: Encoded, masks: list[Filled], tokenizer: Tokenizer) -> str:
+    """The text with the best candidates; one that goes on with a word is joined to it."""
+    written, done = "", 0
+    for mask in masks:
+        start, end = encoded.offsets[mask.position]
+        best = mask.candidates[0]
+        written += text[done:start]
+        if tokenizer.continues(best.id):
+            written = written.rstrip() + best.token.removeprefix("##")
+        else:
+            written += best.token
+        done = end
+    return written + text[done:]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")

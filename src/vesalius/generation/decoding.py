@@ -1,0 +1,236 @@
+"""Generation: read prompts, then draw a token of each, and so on, until each has come to its end.
+
+Sequences of any number and length go along together, on an engine for processors. A sequence has
+random numbers of its own, so that what it becomes does not depend on its company.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, WrongKind
+from vesalius.generation.engines import Engine, Session, engine
+from vesalius.generation.sampling import Draw, Sampling
+from vesalius.generation.streaming import TextStream
+from vesalius.model import Model
+from vesalius.serving import context_of, require_served, tokenizer_of
+from vesalius.tokenizers.tokenizer import END
+
+Prompt = str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What came after a prompt."""
+
+    prompt: Prompt
+    text: str
+    """The new text; empty where the model has no tokenizer, as for images."""
+    ids: list[int]
+    """The new tokens."""
+    finish: str
+    """Why it ended: "length" as asked for, "end" by the token that ends texts, or "stop"."""
+
+    def to_json(self) -> dict[str, Any]:
+        prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
+        return {"prompt": prompt, "text": self.text, "ids": self.ids, "finish": self.finish}
+
+
+@dataclass
+class _Sequence:
+    """One that is being written."""
+
+    prompt: Prompt
+    before: list[int]
+    random: np.random.Generator
+    stream: TextStream | None
+    new: list[int] = field(default_factory=list)
+    finish: str = ""
+
+
+def generate(
+    model: Model,
+    prompt: Prompt | Sequence[Prompt] | None = None,
+    max_new_tokens: int = 50,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    samples: int = 1,
+    slide: bool = False,
+    ignore_end: bool = False,
+    dtype: str = "float32",
+    threads: int | None = None,
+    on_text: Callable[[int, str], None] | None = None,
+    on_draw: Callable[[int, Draw], None] | None = None,
+) -> Any:
+    """Continue a text, or token ids, and give a ``Generation``; a list of them for several.
+
+    Several are a list of prompts, or more ``samples`` than one of each, which follow each other.
+    Temperature 0 is greedy. ``slide`` goes on beyond the context with the later half of it;
+    ``ignore_end`` beyond the token that ends texts. ``dtype`` may be "int8". ``on_text`` gets
+    text as soon as it is certain, and ``on_draw`` each choice, both with the sequence's number.
+    """
+    require_served(model, "generate")
+    if not getattr(model.config, "causal", True):
+        raise WrongKind("this model sees what comes after a token, so that it cannot continue")
+    for name, value in {"max_new_tokens": max_new_tokens, "samples": samples}.items():
+        if value < 1:
+            raise ImpossibleSetting(f"{name} must be at least 1, got {value}")
+    how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    if "" in stops:
+        raise ImpossibleSetting("a stop string has to have a character; got an empty one")
+    prompts, several = _prompts(model, prompt)
+    if stops:
+        tokenizer_of(model)
+    sequences = [
+        _Sequence(
+            one,
+            ids,
+            np.random.default_rng([seed, sample]),
+            None if model.tokenizer is None else TextStream(model.tokenizer, ids, stops),
+        )
+        for one, ids in prompts
+        for sample in range(samples)
+    ]
+    made = engine(model, dtype, threads)
+    run = _Run(model, made, sequences, how, max_new_tokens, slide, ignore_end, on_text, on_draw)
+    run.to_the_end(samples)
+    results = [_finished(sequence) for sequence in sequences]
+    return results if several or samples > 1 else results[0]
+
+
+def _prompts(
+    model: Model, given: Prompt | Sequence[Prompt] | None
+) -> tuple[list[tuple[Prompt, list[int]]], bool]:
+    """Prompts with their tokens, and whether there may be several."""
+    if given is None:
+        given = []
+    several = not isinstance(given, str) and any(
+        not isinstance(one, int | np.integer) for one in given
+    )
+    prompts: list[Any] = list(given) if several else [given]
+    return [(one, _tokens(model, one)) for one in prompts], several
+
+
+def _tokens(model: Model, prompt: Prompt) -> list[int]:
+    if isinstance(prompt, str):
+        (ids,) = tokenizer_of(model).encode_many([prompt], framed=False)
+    else:
+        ids = [int(i) for i in prompt]
+    if ids or model.family != "igpt":
+        if not ids:
+            raise EmptySequence("the prompt is empty; expected a text, or token ids, to continue")
+        return ids
+    return [model.config.vocabulary - 1]  # type: ignore[attr-defined] # an image has a start
+
+
+class _Run:
+    """The sequences of one call on their way to the end."""
+
+    def __init__(
+        self,
+        model: Model,
+        engine: Engine,
+        sequences: list[_Sequence],
+        how: Sampling,
+        most: int,
+        slide: bool,
+        ignore_end: bool,
+        on_text: Callable[[int, str], None] | None,
+        on_draw: Callable[[int, Draw], None] | None,
+    ) -> None:
+        self.sequences, self.how, self.most = sequences, how, most
+        self.on_text, self.on_draw = on_text, on_draw
+        special = {} if model.tokenizer is None else model.tokenizer.special
+        self.end = None if ignore_end else special.get(END)
+        longest = max(len(sequence.before) for sequence in sequences)
+        # A window slides by itself, and a carried state has no length.
+        self.context = None if model.family == "ffnn" else context_of(model)
+        if self.context is not None and not slide:
+            _require_room(self.context, longest, most)
+        length = min(longest + most - 1, self.context or longest)
+        self.session: Session = engine.session(len(sequences), length)
+
+    def to_the_end(self, samples: int) -> None:
+        logits, active = self._read(samples), list(range(len(self.sequences)))
+        while active:
+            for slot, row in zip(active, logits, strict=True):
+                self._draw(slot, row)
+            active = [slot for slot in active if not self.sequences[slot].finish]
+            if active:
+                logits = self._step(active)
+
+    def _read(self, samples: int) -> list[Any]:
+        """The logits after each prompt, which is read once; other samples begin as the first."""
+        logits: list[Any] = []
+        for slot, sequence in enumerate(self.sequences):
+            if slot % samples == 0:
+                last = sequence.before[-self.context :] if self.context else sequence.before
+                logits.append(self.session.read(slot, last).copy())
+            else:
+                self.session.copy(slot - 1, slot)
+                logits.append(logits[-1])
+        return logits
+
+    def _draw(self, slot: int, logits: Any) -> None:
+        sequence = self.sequences[slot]
+        penalised = self.how.repetition_penalty != 1
+        before = np.array(sequence.before + sequence.new if penalised else [], np.int64)
+        draw = Draw(logits.copy(), self.how, before, sequence.random.random())
+        if self.on_draw is not None:
+            self.on_draw(slot, draw)
+        if draw.token == self.end:
+            sequence.finish = "end"
+        else:
+            sequence.new.append(draw.token)
+            self._tell(slot, "" if sequence.stream is None else sequence.stream.add(draw.token))
+        if sequence.stream is not None and sequence.stream.stopped:
+            sequence.finish = "stop"
+        elif len(sequence.new) == self.most:
+            sequence.finish = "length"
+        if sequence.finish and sequence.stream is not None:
+            self._tell(slot, sequence.stream.end())
+
+    def _tell(self, slot: int, text: str) -> None:
+        if text and self.on_text is not None:
+            self.on_text(slot, text)
+
+    def _step(self, active: list[int]) -> Any:
+        """The logits after the tokens just drawn; a full context begins again with its later half.
+
+        The positions of a transformer are absolute, so what stays has to be read anew.
+        """
+        for slot in active:
+            if self.session.full(slot):
+                assert self.context is not None
+                sequence = self.sequences[slot]
+                kept = (sequence.before + sequence.new)[-max(1, self.context // 2) :]
+                self.session.read(slot, kept[:-1])
+        return self.session.step(active, [self.sequences[slot].new[-1] for slot in active])
+
+
+def _require_room(context: int, prompt: int, most: int) -> None:
+    """The last new token need not be read."""
+    if prompt > context:
+        raise SequenceTooLong(
+            f"the prompt has {prompt} tokens, the model's context {context}; shorten it, or let "
+            f"the context slide"
+        )
+    if prompt + most - 1 > context:
+        raise SequenceTooLong(
+            f"{prompt} tokens of the prompt and {most} new ones are more than the model's context "
+            f"of {context}; ask for {context - prompt + 1} at most, or let the context slide"
+        )
+
+
+def _finished(sequence: _Sequence) -> Generation:
+    text = "" if sequence.stream is None else sequence.stream.text
+    return Generation(sequence.prompt, text, sequence.new, sequence.finish)

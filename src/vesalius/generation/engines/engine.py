@@ -1,0 +1,150 @@
+"""What engines have in common: packed weights, sequences in slots, kernels run on all threads."""
+
+import logging
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
+
+from vesalius.errors import TokenOutOfRange
+from vesalius.generation import vectors
+from vesalius.generation.kernels import Matrices, Room, padded
+from vesalius.generation.quantisation import quantise
+from vesalius.generation.teams import team
+from vesalius.model import Model
+
+SHORT = 32
+"""Tokens of a prompt that the kernels read at once."""
+LOCK = threading.Lock()
+"""Kernels run one after the other, each on all threads, whoever asks for them."""
+LOG = logging.getLogger("vesalius")
+
+Ids = Sequence[int] | Int[Array, " n"]
+Logits = Float[Array, "rows V"]
+
+
+class Session(ABC):
+    """So many sequences of an engine, each in its slot."""
+
+    def __init__(self, engine: "Engine", slots: int) -> None:
+        self.engine = engine
+        self.rows = -(-max(slots, SHORT) // 8) * 8
+        self.logits = np.zeros((-(-slots // 8) * 8, engine.vocabulary), np.float32)
+
+    def room(self, widest: int) -> Room:
+        kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
+        parts = self.engine.threads
+        x = np.zeros((parts, self.rows, padded(widest)), kind)
+        return Room(x, np.ones((parts, self.rows), np.float32))
+
+    def known(self, ids: Ids) -> Int[Array, " n"]:
+        """Ids that compiled code may look up: it does not check."""
+        read = np.asarray(ids, np.int64)
+        if read.size and not (read.min() >= 0 and read.max() < self.engine.vocabulary):
+            raise TokenOutOfRange(
+                f"token ids go from 0 to {self.engine.vocabulary - 1}, "
+                f"got {read.min()} to {read.max()}"
+            )
+        return read
+
+    def shared(self, *widths: int) -> list[Array]:
+        return [np.zeros((self.rows, width), np.float32) for width in widths]
+
+    def own(self, *widths: int) -> list[Array]:
+        """Room that each thread has for itself."""
+        shape = self.engine.threads, self.rows
+        return [np.zeros((*shape, width), np.float32) for width in widths]
+
+    @abstractmethod
+    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
+        """Begin a sequence anew with these tokens; the logits of the next, until the next call."""
+
+    @abstractmethod
+    def step(self, slots: Ids, ids: Ids) -> Logits:
+        """One more token of each of these; the logits of the next, until the next call."""
+
+    def full(self, slot: int) -> bool:
+        """Whether a sequence has no room for one more token."""
+        return False
+
+    @abstractmethod
+    def copy(self, source: int, target: int) -> None:
+        """Let one sequence begin as another is."""
+
+
+class Engine(ABC):
+    """The weights of a model, packed."""
+
+    def __init__(self, model: Model, dtype: str, threads: int) -> None:
+        config: Any = model.config
+        self.config = config
+        self.dtype, self.threads, self.gated = dtype, threads, model.family == "lstm"
+        self.pool = ThreadPoolExecutor(threads)
+        self.ready: set[Any] = set()
+        self.vocabulary: int = config.vocabulary
+        self.embedding = np.asarray(model.state["embedding.weight"], np.float32)
+
+    def run(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel on all threads; for the first time on one, because it may be compiled."""
+        crew = team(self.threads, os.getpid())
+        if kernel in self.ready:
+            crew.run(kernel, *arguments)
+            return
+        with _said_if_it_takes_long():
+            kernel(crew.alone, *arguments)
+        self.ready.add(kernel)
+
+    def share(self, kernel: Callable[..., None], rows: Array, *arguments: Any) -> None:
+        """Run a kernel on parts of the rows at once.
+
+        Between products of NumPy's, the kernels' own threads would keep its threads waiting.
+        """
+        parts = np.array_split(rows, self.threads)
+        list(self.pool.map(lambda part: kernel(*arguments, part), parts))
+
+    @abstractmethod
+    def session(self, slots: int, length: int) -> Session:
+        """Room for so many sequences of so many tokens at most."""
+
+    def matrices(self, *parts: Iterable[tuple[Array, Array | None]]) -> Matrices:
+        """Matrices of all layers, each of parts one below the other, with their biases."""
+        layers = [list(layer) for layer in parts]
+        rows = sum(len(weight) for weight, _ in layers[0]) if layers else 1
+        width = layers[0][0][0].shape[1] if layers else 1
+        kind = np.int8 if self.dtype == "int8" else np.float32
+        made = Matrices(
+            np.zeros((len(layers), rows, padded(width)), kind),
+            np.ones((len(layers), rows), np.float32),
+            np.zeros((len(layers), rows), np.float32),
+        )
+        for l, layer in enumerate(layers):
+            row = 0
+            for weight, bias in layer:
+                place = slice(row, row + len(weight))
+                row = place.stop
+                if kind is np.int8:
+                    made.weight[l, place, :width], made.scale[l, place] = quantise(weight)
+                else:
+                    made.weight[l, place, :width] = weight
+                if bias is not None:
+                    made.bias[l, place] = bias
+        return made
+
+
+@contextmanager
+def _said_if_it_takes_long() -> Iterator[None]:
+    message = "compiling kernels for this processor; they are kept, so this happens once"
+    timer = threading.Timer(1, LOG.warning, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,68 @@
+"""Decoding with the feedforward language model."""
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
+
+from vesalius.generation import kernels
+from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.kernels import ACTIVATIONS, FeedforwardState, FeedforwardWeights
+from vesalius.model import Model
+from vesalius.tokenizers.tokenizer import END
+
+
+class FeedforwardEngine(Engine):
+    def __init__(self, model: Model, dtype: str, threads: int) -> None:
+        super().__init__(model, dtype, threads)
+        config, state = self.config, model.state
+
+        def pair(name: str) -> list[tuple[Array, Array | None]]:
+            return [(state[f"{name}.weight"], state.get(f"{name}.bias"))]
+
+        self.start: int = 0 if model.tokenizer is None else model.tokenizer.special.get(END, 0)
+        self.weights = FeedforwardWeights(
+            first=self.matrices(pair("layers.0")),
+            others=self.matrices(*(pair(f"layers.{l}") for l in range(1, config.layers))),
+            output=self.matrices(pair("output")),
+            activation=ACTIVATIONS[config.activation],
+        )
+
+    def session(self, slots: int, length: int) -> "FeedforwardSession":
+        return FeedforwardSession(self, slots)
+
+
+class FeedforwardSession(Session):
+    """The window of each sequence; what stands before a text reads as ends of other texts."""
+
+    def __init__(self, engine: FeedforwardEngine, slots: int) -> None:
+        super().__init__(engine, slots)
+        self.weights, config, self.start = engine.weights, engine.config, engine.start
+        joined, hidden = self.shared(config.context * config.embedding, config.hidden)
+        (x,) = self.own(config.hidden)
+        room = self.room(max(joined.shape[1], hidden.shape[1]))
+        self.state = FeedforwardState(joined, hidden, x, room)
+        self.windows = np.zeros((slots, config.context), np.int64)
+
+    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
+        window = self.windows[slot]
+        last = self.known(ids)[-len(window) :]
+        window[:] = self.start
+        window[len(window) - len(last) :] = last
+        return self._run(np.array([slot]))[0]
+
+    def step(self, slots: Ids, ids: Ids) -> Logits:
+        chosen = np.asarray(slots, np.int64)
+        windows = self.windows
+        windows[chosen, :-1] = windows[chosen, 1:]
+        windows[chosen, -1] = self.known(ids)
+        return self._run(chosen)
+
+    def _run(self, slots: Int[Array, " rows"]) -> Logits:
+        n = len(slots)
+        self.state.joined[:n] = self.engine.embedding[self.windows[slots]].reshape(n, -1)
+        with LOCK:
+            self.engine.run(kernels.feedforward_step, self.weights, self.state, n, self.logits)
+        return self.logits[:n]
+
+    def copy(self, source: int, target: int) -> None:
+        self.windows[target] = self.windows[source]

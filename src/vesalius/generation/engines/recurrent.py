@@ -1,0 +1,76 @@
+"""Decoding with recurrent networks: rnn and lstm."""
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray as Array
+
+from vesalius.generation import kernels
+from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.kernels import ACTIVATIONS, RecurrentState, RecurrentWeights
+from vesalius.model import Model
+
+
+class RecurrentEngine(Engine):
+    def __init__(self, model: Model, dtype: str, threads: int) -> None:
+        super().__init__(model, dtype, threads)
+        config, state = self.config, model.state
+
+        def joined(l: int) -> list[tuple[Array, Array | None]]:
+            both = state[f"layers.{l}.input.weight"], state[f"layers.{l}.recurrent.weight"]
+            return [(np.concatenate(both, axis=1), state[f"layers.{l}.input.bias"])]
+
+        output = state["embedding.weight" if config.tied else "output.weight"]
+        self.weights = RecurrentWeights(
+            first=self.matrices(joined(0)),
+            others=self.matrices(*(joined(l) for l in range(1, config.layers))),
+            output=self.matrices([(output, state.get("output_bias"))]),
+            activation=ACTIVATIONS[getattr(config, "activation", "tanh")],
+        )
+
+    def session(self, slots: int, length: int) -> "RecurrentSession":
+        return RecurrentSession(self, slots)
+
+
+class RecurrentSession(Session):
+    """The state that each sequence carries."""
+
+    def __init__(self, engine: RecurrentEngine, slots: int) -> None:
+        super().__init__(engine, slots)
+        self.weights, config = engine.weights, engine.config
+        width, gates = config.hidden or config.embedding, 4 if engine.gated else 1
+        embedded, summed = self.shared(config.embedding, gates * width)
+        first, joined, top = self.own(config.embedding + width, 2 * width, width)
+        self.state = RecurrentState(
+            hidden=np.zeros((config.layers, slots, width), np.float32),
+            cells=np.zeros((config.layers, slots, width), np.float32),
+            embedded=embedded,
+            first_joined=first,
+            joined=joined,
+            top=top,
+            summed=summed,
+            room=self.room(max(config.embedding + width, 2 * width)),
+        )
+
+    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
+        for part in (self.state.hidden, self.state.cells):
+            part[:, slot] = 0
+        read, slots = self.known(ids), np.array([slot])
+        with LOCK:
+            for i in range(len(read)):
+                self._step(read[i : i + 1], slots, i == len(read) - 1)
+        return self.logits[0]
+
+    def step(self, slots: Ids, ids: Ids) -> Logits:
+        chosen = np.asarray(slots, np.int64)
+        with LOCK:
+            self._step(self.known(ids), chosen, True)
+        return self.logits[: len(chosen)]
+
+    def _step(self, ids: Array, slots: Array, read: bool) -> None:
+        self.state.embedded[: len(ids)] = self.engine.embedding[ids]
+        arguments = self.weights, self.state, slots, self.logits, read
+        self.engine.run(kernels.recurrent_step, *arguments)
+
+    def copy(self, source: int, target: int) -> None:
+        for part in (self.state.hidden, self.state.cells):
+            part[:, target] = part[:, source]

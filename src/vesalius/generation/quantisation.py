@@ -1,0 +1,44 @@
+"""Weights as bytes: one scale for each row of a matrix, which is one output."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int8
+from numpy import ndarray as Array
+
+from vesalius.model import Model
+
+LARGEST = 127
+
+
+def quantise(
+    matrix: Float[Array, "rows columns"],
+) -> tuple[Int8[Array, "rows columns"], Float[Array, " rows"]]:
+    """Bytes and scales whose product is as near to the matrix as one scale a row allows."""
+    scale = np.abs(matrix).max(axis=1, initial=0) / np.float32(LARGEST)
+    scale[scale == 0] = 1
+    return np.rint(matrix / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def rounded(model: Model) -> Model:
+    """The model that the bytes stand for, to evaluate what they cost.
+
+    What is looked up is not rounded: a matrix that is also the output becomes two.
+    """
+    config: Any = model.config
+    state = dict(model.state)
+    if getattr(config, "tied", False):
+        config, state["output.weight"] = config.change(tied=False), state["embedding.weight"]
+    done = {"embedding.weight", "positions.weight", "segments.weight"}
+    for name in [name for name in state if name.endswith("recurrent.weight")]:
+        # One row of both: a product takes what comes from below and from before together.
+        below = name.replace("recurrent", "input")
+        width = state[below].shape[1]
+        whole, scale = quantise(np.concatenate([state[below], state[name]], axis=1))
+        state[below], state[name] = np.split(whole * scale[:, None], [width], axis=1)
+        done |= {below, name}
+    for name, array in state.items():
+        if array.ndim == 2 and name not in done:
+            whole, scale = quantise(array)
+            state[name] = whole * scale[:, None]
+    return Model(config, state, model.tokenizer, "float32", model.origin, model.preprocessing)

@@ -1,0 +1,112 @@
+"""From logits to the next token: penalty, temperature, cuts, draw; each step can be looked at.
+
+The order is that of Transformers: first the repetition penalty, then temperature, top-k, top-p and
+min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray as Array
+
+from vesalius.errors import ImpossibleSetting
+
+Logits = Float[Array, " V"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a token is chosen."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite = np.isfinite(self.temperature)
+        _require(self.temperature >= 0 and finite, "temperature", "0 or more", self.temperature)
+        _require(self.top_k is None or self.top_k >= 1, "top_k", "1 or more", self.top_k)
+        _require(self.top_p is None or 0 < self.top_p <= 1, "top_p", "in (0, 1]", self.top_p)
+        _require(self.min_p is None or 0 <= self.min_p <= 1, "min_p", "in [0, 1]", self.min_p)
+        penalty = self.repetition_penalty
+        _require(0 < penalty < np.inf, "repetition_penalty", "above 0", penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One choice, whose steps are computed when they are looked at."""
+
+    logits: Logits
+    how: Sampling
+    before: Int[Array, " n"]
+    """The tokens so far."""
+    chance: float
+    """A number from 0 to 1, evenly distributed, which decides."""
+
+    @cached_property
+    def penalised(self) -> Logits:
+        return penalise(self.logits, self.before, self.how.repetition_penalty)
+
+    @cached_property
+    def tempered(self) -> Float[Array, " V"]:
+        """Double precision, for what is left of it after the division; greedy leaves all as is."""
+        return self.penalised.astype(np.float64) / (self.how.temperature or 1)
+
+    @cached_property
+    def kept(self) -> Bool[Array, " V"]:
+        """What the cuts leave to draw from."""
+        if self.how.temperature == 0:
+            return np.arange(len(self.logits)) == self.token
+        return cuts(self.tempered, self.how)
+
+    @cached_property
+    def probabilities(self) -> Float[Array, " V"]:
+        return softmax(np.where(self.kept, self.tempered, -np.inf))
+
+    @cached_property
+    def token(self) -> int:
+        if self.how.temperature == 0:
+            return int(self.penalised.argmax())
+        likely = np.flatnonzero(self.probabilities)
+        sums = self.probabilities[likely].cumsum()
+        return int(likely[np.searchsorted(sums[:-1], self.chance * sums[-1], side="right")])
+
+
+def penalise(logits: Logits, before: Int[Array, " n"], penalty: float) -> Logits:
+    """Keskar et al. 2019: logits of tokens that were there, divided; negative ones multiplied."""
+    if penalty == 1 or not len(before):
+        return logits
+    seen, changed = np.unique(before), logits.copy()
+    changed[seen] = np.where(logits[seen] > 0, logits[seen] / penalty, logits[seen] * penalty)
+    return changed
+
+
+def cuts(tempered: Logits, how: Sampling) -> Bool[Array, " V"]:
+    """Which tokens are left to draw from."""
+    kept = np.ones(len(tempered), bool)
+    if how.top_k is not None and how.top_k < len(tempered):
+        kept &= tempered >= np.partition(tempered, -how.top_k)[-how.top_k]
+    if how.top_p is not None and how.top_p < 1:
+        odds = softmax(np.where(kept, tempered, -np.inf))
+        order = odds.argsort(kind="stable")[::-1]
+        # A token stays while those before it have not reached the share: the likeliest always.
+        enough = odds[order].cumsum() - odds[order] >= how.top_p
+        kept[order[enough]] = False
+    if how.min_p:
+        odds = softmax(np.where(kept, tempered, -np.inf))
+        kept &= odds >= how.min_p * odds.max()
+    return kept
+
+
+def softmax(logits: Logits) -> Float[Array, " V"]:
+    odds = np.exp(logits - logits.max())
+    return odds / odds.sum()
+
+
+def _require(fits: bool, name: str, expected: str, got: object) -> None:
+    if not fits:
+        raise ImpossibleSetting(f"{name} should be {expected}, got {got}")

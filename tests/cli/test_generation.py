@@ -1,0 +1,108 @@
+"""The verb that continues texts."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+from processes import shown, vesalius
+
+import vesalius as package
+
+COMMAND = [sys.executable, "-m", "vesalius", "generate"]
+
+
+def test_text_follows_the_prompt_and_the_seed_decides_it():
+    text = shown("generate", "gpt", "He shook his", "-n", "12", "--seed", "3")
+    wanted = package.generate(package.load("gpt"), "He shook his", 12, seed=3)
+    assert text == f"He shook his{wanted.text}\n"
+
+
+def test_json_holds_text_ids_and_why_it_ended():
+    said = shown("generate", "lstm", "It was", "-n", "5", "--temperature", "0", "--json")
+    result = json.loads(said)
+    assert set(result) == {"prompt", "text", "ids", "finish"}
+    assert (len(result["ids"]), result["finish"]) == (5, "length")
+
+
+def test_several_prompts_and_samples_come_one_after_the_other(tmp_path):
+    (tmp_path / "prompts.txt").write_text("He shook his\nIt\n")
+    arguments = ("generate", "gpt", "--file", str(tmp_path / "prompts.txt"), "--samples", "2")
+    results = json.loads(shown(*arguments, "-n", "4", "--json"))
+    assert [r["prompt"] for r in results] == ["He shook his"] * 2 + ["It"] * 2
+    text = shown(*arguments, "-n", "4")
+    assert all(r["prompt"] + r["text"] in text for r in results)
+    assert text.count("────") > 3
+
+
+def test_each_draw_can_be_inspected():
+    arguments = ("generate", "gpt", "He shook his", "-n", "2", "--top-k", "3", "--inspect")
+    text = shown(*arguments)
+    assert "token 2: 3 left by the cuts" in text
+    assert "→" in text
+    assert "cut" in text
+    draws = json.loads(shown(*arguments, "--json"))["draws"]
+    assert [draw["kept"] for draw in draws] == [3, 3]
+    for draw in draws:
+        assert sum(c["probability"] for c in draw["candidates"]) == pytest.approx(1)
+        assert draw["token"] in [c["id"] for c in draw["candidates"] if c["kept"]]
+
+
+def test_models_without_a_tokenizer_take_ids_and_an_image_is_drawn(tmp_path):
+    package.create("igpt", layers=1, embedding=8, heads=2, vocabulary=5, context=16).save(tmp_path)
+    picture = shown("generate", str(tmp_path), "4", "-n", "16")
+    assert [len(line) for line in picture.splitlines()] == [8] * 4
+    done = vesalius("generate", str(tmp_path), "four")
+    assert (done.returncode, "expected ids, as in '3 1 4'" in done.stderr) == (2, True)
+
+
+def test_generating_loads_no_torch():
+    code = "import sys; sys.argv = ['vesalius', 'generate', 'gpt', 'It', '-n', '2']\n"
+    code += "from vesalius.cli import cli; cli.main(standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert "vesalius.generation.kernels" in modules
+    assert not modules & {"torch", "matplotlib", "rich.live", "huggingface_hub"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_an_interrupt_ends_the_line_and_leaves_with_130():
+    arguments = ["gpt", "It was", "-n", "1000000", "--slide"]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        said = b""
+        while len(said) < 200:
+            ready, _, _ = select.select([process.stdout], [], [], 50)
+            assert ready, "no text came"
+            said += os.read(process.stdout.fileno(), 65536)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (said + rest).endswith(b"\n")
+    assert errors == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gpt", ""], "the prompt is empty"),
+        (["gpt"], "expected a PROMPT, or --file"),
+        (["gpt", "It", "--temperature", "-1"], "temperature should be 0 or more"),
+        (["gpt", "It", "--top-p", "1.5"], "top_p should be in (0, 1]"),
+        (["gpt", "It", "-n", "300"], "more than the model's context of 256; ask for 256 at most"),
+        (["gpt", "word " * 400], "the model's context 256; shorten it"),
+        (["tst", "1 2"], "generate needs a model of"),
+        (["gpt", "It", "--file", "/nowhere"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message):
+    done = vesalius("generate", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""

@@ -1,0 +1,220 @@
+"""Generation: the same text as elsewhere, alone or in company, and a clear end."""
+
+import multiprocessing
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import vesalius
+from vesalius.errors import (
+    EmptySequence,
+    ImpossibleSetting,
+    SequenceTooLong,
+    TokenOutOfRange,
+    WrongKind,
+)
+
+LANGUAGE = ("gpt", "lstm", "rnn", "ffnn")
+OPENINGS = [
+    "He shook his", "It was", "The old man", "“Come in,” said", "She", "In the morning",
+    "There was a time when", "Nothing could", "My dear", "London", "I have never", "When the",
+    "A dark night", "They went", "Once upon a time", "The river", "What is", "His wife", "No", "At",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    return vesalius.load("gpt")
+
+
+def generate(model, prompt, *arguments, **settings):
+    return vesalius.generate(model, prompt, *arguments, **{"threads": 1, **settings})
+
+
+def test_greedy_text_is_that_of_transformers_token_for_token(gpt, tmp_path):
+    from transformers import GPT2LMHeadModel
+
+    gpt.save(tmp_path, layout="huggingface")
+    theirs = GPT2LMHeadModel.from_pretrained(tmp_path, dtype=torch.float32)
+    theirs.generation_config.eos_token_id = theirs.generation_config.pad_token_id = None
+    ours = generate(gpt, OPENINGS, 100, temperature=0, ignore_end=True)
+    for opening, got in zip(OPENINGS, ours, strict=True):
+        (ids,) = gpt.tokenizer.encode_many([opening], framed=False)
+        mask = torch.ones(1, len(ids), dtype=torch.long)
+        wanted = theirs.generate(
+            torch.tensor([ids]), attention_mask=mask, max_new_tokens=100, do_sample=False
+        )
+        assert got.ids == wanted[0, len(ids) :].tolist(), opening
+        assert len(got.ids) == 100
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_sequence_becomes_the_same_in_any_company(name, dtype):
+    model = vesalius.load(name)
+    settings = {"temperature": 0.8, "top_k": 40, "seed": 4, "dtype": dtype}
+    prompts = ["He shook his", "It was a dark and stormy", "“"]
+    together = generate(model, prompts, 12, samples=2, **settings)
+    assert len(together) == 6
+    for i, prompt in enumerate(prompts):
+        pair = generate(model, prompt, 12, samples=2, **settings)
+        assert [g.ids for g in pair] == [g.ids for g in together[2 * i : 2 * i + 2]]
+        assert pair[0].ids == generate(model, prompt, 12, **settings).ids
+        assert pair[0].ids != pair[1].ids
+
+
+def test_the_seed_decides(gpt):
+    one, same, other = (generate(gpt, "It was", 15, seed=s) for s in (1, 1, 2))
+    assert one == same
+    assert one.ids != other.ids
+
+
+def test_ids_serve_as_well_as_text(gpt):
+    (ids,) = gpt.tokenizer.encode_many(["He shook his"], framed=False)
+    by_ids, by_text = (generate(gpt, p, 8, temperature=0) for p in (ids, "He shook his"))
+    assert by_ids.ids == by_text.ids
+    assert by_ids.text == by_text.text == gpt.tokenizer.decode(by_ids.ids)
+    assert generate(gpt, [np.array(ids), ids[:1]], 3)[0].prompt is not None
+
+
+def test_text_arrives_as_it_is_certain(gpt):
+    told = {0: "", 1: ""}
+    result = generate(
+        gpt,
+        ["It was", "She"],
+        20,
+        on_text=lambda slot, text: told.update({slot: told[slot] + text}),
+    )
+    assert [told[0], told[1]] == [one.text for one in result]
+
+
+def test_every_draw_can_be_looked_at(gpt):
+    draws = []
+    settings = {"temperature": 0.7, "top_k": 5, "repetition_penalty": 1.3}
+    got = generate(gpt, "He", 6, on_draw=lambda slot, draw: draws.append(draw), **settings)
+    assert [draw.token for draw in draws] == got.ids
+    (ids,) = gpt.tokenizer.encode_many(["He"], framed=False)
+    for i, draw in enumerate(draws):
+        assert draw.before.tolist() == ids + got.ids[:i]
+        with torch.no_grad():
+            logits = gpt.network(torch.tensor([ids + got.ids[:i]]))[0, -1].numpy()
+        assert np.abs(draw.logits - logits).max() < 1e-5 * np.abs(logits).max()
+        assert draw.kept.sum() == 5
+        assert draw.probabilities.sum() == pytest.approx(1)
+
+
+def test_a_text_ends_at_its_end_unless_told_otherwise(gpt):
+    end = gpt.tokenizer.special["<|endoftext|>"]
+    ended = vesalius.Model(gpt.config, dict(gpt.state), gpt.tokenizer)
+    # A direction that the last state always has makes the end the likeliest token.
+    ended.state["norm.bias"] = gpt.state["norm.bias"] + 50 * gpt.state["embedding.weight"][end]
+    got = generate(ended, "He", 5, temperature=0)
+    assert (got.ids, got.text, got.finish) == ([], "", "end")
+    assert generate(ended, "He", 5, temperature=0, ignore_end=True).ids == [end] * 5
+
+
+def test_stop_strings_end_a_text_before_them(gpt):
+    whole = generate(gpt, "He shook his", 30, temperature=0)
+    got = generate(gpt, "He shook his", 30, temperature=0, stop=["zebra", "I don"])
+    assert got.finish == "stop"
+    assert got.text == whole.text[: whole.text.index("I don")]
+    assert got.ids == whole.ids[: len(got.ids)]
+    assert (whole.finish, len(whole.ids)) == ("length", 30)
+
+
+def test_one_that_ends_early_leaves_the_others_alone(gpt):
+    alone = generate(gpt, "The river", 20, temperature=0)
+    both = generate(gpt, ["He shook his", "The river"], 20, temperature=0, stop=["head", "zebra"])
+    assert both[0].finish == "stop"
+    assert both[1].ids == alone.ids
+
+
+def test_sliding_goes_on_from_the_later_half_of_the_context():
+    model = vesalius.create(
+        "gpt2", seed=2, layers=1, embedding=8, heads=2, vocabulary=30, context=8
+    )
+    got = generate(model, [3, 1, 4], 30, temperature=0, slide=True).ids
+    ids, first = [3, 1, 4], 0
+    for token in got:
+        if len(ids) - first > 8:
+            first = len(ids) - 4
+        with torch.no_grad():
+            assert token == int(model.network(torch.tensor([ids[first:]]))[0, -1].argmax())
+        ids.append(token)
+    long = generate(model, list(range(20)), 2, temperature=0, slide=True)
+    assert long.ids[0] == generate(model, list(range(12, 20)), 1, temperature=0).ids[0]
+
+
+def test_an_image_begins_from_nothing():
+    model = vesalius.create("igpt", layers=1, embedding=8, heads=2, vocabulary=5, context=9)
+    got = generate(model, None, 9)
+    assert got.ids == generate(model, [4], 9).ids
+    assert got.text == ""
+
+
+def test_the_context_may_be_filled_to_the_last_token(gpt):
+    model = vesalius.create("gpt2", layers=1, embedding=8, heads=2, vocabulary=30, context=8)
+    assert len(generate(model, [1, 2, 3], 6).ids) == 6
+    with pytest.raises(SequenceTooLong, match=r"3 tokens of the prompt and 7 new .* ask for 6 at"):
+        generate(model, [1, 2, 3], 7)
+    with pytest.raises(SequenceTooLong, match="prompt has 9 tokens, the model's context 8"):
+        generate(model, list(range(9)), 1)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "settings", "error", "message"),
+    [
+        ("", {}, EmptySequence, "the prompt is empty"),
+        ([], {}, EmptySequence, "the prompt is empty"),
+        (["He", ""], {}, EmptySequence, "the prompt is empty"),
+        ("He", {"max_new_tokens": 0}, ImpossibleSetting, "max_new_tokens must be at least 1"),
+        ("He", {"samples": 0}, ImpossibleSetting, "samples must be at least 1, got 0"),
+        ("He", {"temperature": -1}, ImpossibleSetting, "temperature should be 0 or more"),
+        ("He", {"top_p": 2}, ImpossibleSetting, "top_p"),
+        ("He", {"stop": ""}, ImpossibleSetting, "an empty one"),
+        ("He", {"dtype": "float16"}, ImpossibleSetting, "one of float32, int8"),
+        ([4096], {}, TokenOutOfRange, "0 to 4095, got 4096"),
+    ],
+)
+def test_what_cannot_be_is_refused(gpt, prompt, settings, error, message):
+    with pytest.raises(error, match=message):
+        generate(gpt, prompt, **settings)
+
+
+def test_models_of_another_kind_say_what_they_serve():
+    bert = vesalius.create("bert", layers=1, embedding=8, heads=2, vocabulary=30)
+    with pytest.raises(WrongKind, match="this is bert, which serves fill"):
+        generate(bert, [1])
+    blind = vesalius.create(
+        "transformer", layers=1, embedding=8, heads=2, vocabulary=9, causal=False
+    )
+    with pytest.raises(WrongKind, match="cannot continue"):
+        generate(blind, [1])
+    bare = vesalius.create("rnn", embedding=8, vocabulary=9)
+    with pytest.raises(WrongKind, match="no tokenizer"):
+        generate(bare, "He")
+    with pytest.raises(WrongKind, match="no tokenizer"):
+        generate(bare, [1], stop="x")
+
+
+def in_a_fork(queue):
+    queue.put(generate(vesalius.load("gpt"), "He shook his", 5, temperature=0, threads=2).ids)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_of_a_process_has_threads_of_its_own(gpt, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    generate(gpt, "He shook his", 5, threads=2)  # so that there are threads to be lost
+    wanted = generate(gpt, "He shook his", 5, temperature=0).ids
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=in_a_fork, args=(queue,))
+    child.start()
+    try:
+        assert queue.get(timeout=60) == wanted
+    finally:
+        child.kill()
+        child.join()

@@ -1,0 +1,192 @@
+"""The engine for processors gives what the networks give, token by token."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+
+from vesalius import create
+from vesalius.errors import ImpossibleSetting, TokenOutOfRange
+from vesalius.generation import vectors
+from vesalius.generation.engines import engine
+from vesalius.generation.engines.engine import SHORT
+from vesalius.generation.quantisation import quantise, rounded
+
+SMALL = {"vocabulary": 101, "context": 70}
+MODELS = {
+    "gpt2": ("gpt2", {**SMALL, "layers": 2, "embedding": 24, "heads": 3}),
+    "variant 1": ("transformer", {**SMALL, "layers": 2, "embedding": 20, "heads": 2}),
+    "other widths": (
+        "transformer",
+        {**SMALL, "layers": 2, "embedding": 20, "heads": 3, "key": 5, "value": 9, "variant": 2}
+        | {"activation": "gelu", "positions": "learned", "tied": False, "feedforward": 13},
+    ),
+    "igpt": ("igpt", {**SMALL, "layers": 1, "embedding": 16, "heads": 2}),
+    "lstm": ("lstm", {"vocabulary": 101, "embedding": 20, "layers": 3}),
+    "lstm, wider": (
+        "lstm",
+        {"vocabulary": 101, "embedding": 20, "hidden": 33, "tied": False, "output_bias": True},
+    ),
+    "rnn": ("rnn", {"vocabulary": 101, "embedding": 20, "layers": 1}),
+    "rnn, sigmoid": ("rnn", {"vocabulary": 101, "embedding": 20, "activation": "sigmoid"}),
+    "rnn, relu": ("rnn", {"vocabulary": 101, "embedding": 20, "activation": "relu"}),
+    "ffnn": ("ffnn", {"vocabulary": 101, "embedding": 9, "hidden": 30, "context": 5}),
+    "ffnn, deep": (
+        "ffnn",
+        {"vocabulary": 101, "embedding": 9, "hidden": 30, "context": 5, "layers": 3}
+        | {"output_bias": True},
+    ),
+}
+IDS = np.random.default_rng(7).integers(0, 101, 64)
+
+
+def lively(family, settings):
+    """A model whose every parameter matters: none is zero, as new biases are."""
+    model = create(family, seed=3, **settings)
+    rng = np.random.default_rng(11)
+    for name, array in model.state.items():
+        model.state[name] = (array + rng.normal(0, 0.15, array.shape)).astype(np.float32)
+    return model
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=MODELS.keys())
+def model(request):
+    return lively(*MODELS[request.param])
+
+
+@torch.no_grad()
+def expected(model, ids):
+    """The network's logits after these tokens, without a cache."""
+    if model.family == "ffnn":
+        window = np.zeros(model.config.context, np.int64)
+        last = ids[-len(window) :]
+        window[len(window) - len(last) :] = last
+        return model.network(torch.from_numpy(window)[None])[0].numpy()
+    return model.network(torch.from_numpy(np.asarray(ids))[None])[0, -1].numpy()
+
+
+def error(got, wanted):
+    return np.abs(got - wanted).max() / np.abs(wanted).max()
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("int8", 5e-4)])
+def test_prompts_and_steps_give_the_networks_logits(model, dtype, bound):
+    """Sums in bytes are exact; what is left is the rounding of vectors to 16 bits."""
+    network = model if dtype == "float32" else rounded(model)
+    session = engine(model, dtype, threads=1).session(3, 64)
+    short, long = IDS[:6], IDS[: SHORT + 4]
+    assert error(session.read(0, short), expected(network, short)) < bound
+    assert error(session.read(1, long), expected(network, long)) < bound
+    session.copy(1, 2)
+    for i in range(3):
+        got = session.step([1, 0], [IDS[SHORT + 4 + i], IDS[6 + i]])
+        assert error(got[0], expected(network, IDS[: SHORT + 5 + i])) < bound
+        assert error(got[1], expected(network, IDS[: 7 + i])) < bound
+    assert error(session.step([2], [5])[0], expected(network, [*long, 5])) < bound
+    assert error(session.read(1, short), expected(network, short)) < bound
+
+
+def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
+    monkeypatch.setattr(vectors, "PAIRS", False)
+    model = lively(*MODELS["gpt2"])
+    session = engine(model, "int8", threads=1).session(2, 64)
+    network = rounded(model)
+    assert error(session.read(0, IDS[:6]), expected(network, IDS[:6])) < 1e-5
+    assert error(session.step([0], IDS[6:7])[0], expected(network, IDS[:7])) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["gpt2", "lstm", "ffnn, deep"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_two_threads_give_the_very_same_numbers_as_one(name, dtype, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    model = lively(*MODELS[name])
+    sessions = [engine(model, dtype, threads=n).session(2, 64) for n in (1, 2)]
+    for _ in range(2):  # the first time is on one thread anyway
+        one, two = (s.read(0, IDS[:9]).copy() for s in sessions)
+        assert (one == two).all()
+        for session in sessions:
+            session.copy(0, 1)
+        for token in IDS[9:30]:
+            one, two = (s.step([0, 1], [token, 4]).copy() for s in sessions)
+            assert (one == two).all()
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 8, 9, 12, 13, 17])
+def test_any_number_of_sequences_goes_along(rows):
+    model = lively(*MODELS["gpt2"])
+    session = engine(model, threads=1).session(rows, 40)
+    for slot in range(rows):
+        session.read(slot, IDS[slot : slot + 5])
+    order = np.random.default_rng(0).permutation(rows)
+    got = session.step(order, order)
+    for row, slot in zip(got, order, strict=True):
+        assert error(row, expected(model, [*IDS[slot : slot + 5], slot])) < 1e-5
+
+
+def test_a_full_sequence_says_so():
+    session = engine(lively(*MODELS["gpt2"]), threads=1).session(1, 7)
+    session.read(0, IDS[:6])
+    assert not session.full(0)
+    session.step([0], [1])
+    assert session.full(0)
+    with pytest.raises(AssertionError):
+        session.step([0], [1])
+
+
+@pytest.mark.parametrize("ids", [[101], [-1], [0, 2**40]])
+def test_ids_outside_the_vocabulary_are_refused(model, ids):
+    session = engine(model, threads=1).session(1, 9)
+    with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
+        session.read(0, ids)
+    session.read(0, [1])
+    with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
+        session.step([0], ids[-1:])
+
+
+def test_engines_are_made_once_and_refuse_what_they_cannot_be():
+    model = lively(*MODELS["rnn"])
+    assert engine(model, threads=1) is engine(model, "float32", 1)
+    assert engine(model, "int8", 1) is not engine(model, "float32", 1)
+    with pytest.raises(ImpossibleSetting, match="one of float32, int8, got 'bfloat16'"):
+        engine(model, "bfloat16")
+    for threads in (0, 10_000):
+        with pytest.raises(ImpossibleSetting, match=f"threads must be between 1 and .*{threads}"):
+            engine(model, threads=threads)
+
+
+def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
+    model = lively("gpt2", {**MODELS["gpt2"][1], "context": 1100})
+    session = engine(model, threads=1).session(1, 1100)
+    session.read(0, IDS[:2])
+    held = []
+    tracemalloc.start()
+    try:
+        for i in range(1000):
+            session.step([0], [i % 101])
+            if i in (99, 999):
+                held.append(tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    (before, _), (after, peak) = held
+    assert after - before < 2_000
+    assert peak < 50_000
+
+
+def test_a_row_is_rounded_to_its_own_scale():
+    matrix = np.array([[1, -127, 3.4], [0, 0, 0], [-0.5, 0.25, 0.1]], np.float32)
+    whole, scale = quantise(matrix)
+    assert whole.dtype == np.int8
+    assert whole.tolist() == [[1, -127, 3], [0, 0, 0], [-127, 64, 25]]
+    assert np.abs(whole * scale[:, None] - matrix).max() <= scale.max() / 2
+
+
+@pytest.mark.parametrize("name", ["gpt2", "lstm", "ffnn"])
+def test_what_is_looked_up_or_added_stays_as_it_is(name):
+    model = lively(*MODELS[name])
+    changed = rounded(model)
+    looked_up = {"embedding.weight", "positions.weight"}
+    for key, array in model.state.items():
+        same = np.array_equal(array, changed.state[key])
+        assert same == (array.ndim == 1 or key in looked_up), key
+    assert "output.weight" in changed.state
