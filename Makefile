@@ -14,6 +14,7 @@ demo: .venv/runtime  ## count a model, look at an equation, take a trained model
 	$(BIN)/vesalius tokenize gpt "I knew it was going to rain, but I forgot to take my umbrella."
 	$(BIN)/vesalius dissect gpt "He shook his"
 	$(BIN)/vesalius evaluate gpt README.md
+	$(BIN)/vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
 
 test: install
 	$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
@@ -29,9 +30,10 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: install  ## beside Transformers, in one run; wants a quiet machine
+bench: install .venv-peers/bench  ## beside peers, in one run; wants a quiet machine
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/generation.py --write
 
 specimens: install  ## train what ships with the package; hours
 	$(BIN)/python recipes/specimens.py
@@ -63,4 +65,11 @@ clean:
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS)/pip install --quiet --constraint constraints-peers.txt torch
 	$(PEERS)/pip install --quiet --constraint constraints-peers.txt --editable '.[peers]'
+	@touch $@
+
+# llama.cpp is compiled for this machine, which wants a C++ compiler; only the benchmark needs it.
+.venv-peers/bench: .venv-peers/ready
+	@echo "Adding CTranslate2 and llama.cpp to .venv-peers; compiling takes many minutes"
+	CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" \
+		$(PEERS)/pip install --quiet --constraint constraints-peers.txt --editable '.[bench]'
 	@touch $@

@@ -1,0 +1,326 @@
+"""Greedy text generation by GPT-2 beside other engines: same weights and prompt, in turns.
+
+    python benchmarks/generation.py --rounds 5
+
+Each contestant runs in a process of its own (``benchmarks/peers``), Transformers and ours in this
+environment, the others in ``.venv-peers``; one that is not installed is left out. Prints medians
+beside what reading the weights alone would take; ``--write`` makes a page and a picture of them.
+"""
+
+import argparse
+import datetime
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numba
+import numpy as np
+from peers.contestants import CONTESTANTS, LONG_PROMPT, PROMPTS, Missing, Worker
+
+import vesalius as vs
+from vesalius.machine import physical_cores, processor
+from vesalius.model import Model
+
+ROOT = Path(__file__).parents[1]
+BATCH, PROMPT, LONG = len(PROMPTS), len(PROMPTS[0]), len(LONG_PROMPT)
+INK = "#333333"
+
+
+def stirred() -> Model:
+    """A random GPT-2 whose every array matters for the tokens that it chooses.
+
+    As initialised it says one token for ever, whatever its blocks compute, and its biases are
+    zero: that contestants agree would then mean nothing.
+    """
+    model, rng = vs.create("gpt2", seed=0), np.random.default_rng(0)
+    for name, array in model.state.items():
+        if array.ndim == 1:
+            array += rng.normal(scale=0.05, size=array.shape).astype(array.dtype)
+        elif name.startswith("blocks."):
+            array *= 3
+    return model
+
+
+def weight_bytes(model: Model) -> dict[str, float]:
+    """Bytes of weights that one token needs, by how they are kept.
+
+    All but the positions: of these, and of the embedding that is looked up, it needs one column.
+    Quantised, matrices have a scale in single precision for each output, or in q8_0 one in half
+    precision for 32 numbers; vectors stay as they are.
+    """
+    arrays = [a for name, a in model.state.items() if name != "positions.weight"]
+    matrices = sum(a.size for a in arrays if a.ndim == 2)
+    outputs = sum(len(a) for a in arrays if a.ndim == 2)
+    vectors = sum(a.size for a in arrays if a.ndim == 1)
+    return {
+        "float32": 4 * (matrices + vectors),
+        "int8": matrices + 4 * outputs + 4 * vectors,
+        "q8_0": matrices * 34 / 32 + 4 * vectors,
+    }
+
+
+class Reading:
+    """How quickly this machine reads: a GiB is summed by NumPy in threads and by Numba."""
+
+    def __init__(self, threads: int) -> None:
+        self.array = np.ones(2**28, np.float32)
+        pool, parts = ThreadPoolExecutor(threads), np.array_split(self.array, threads)
+        total = _compiled_sum(threads)
+        total(self.array)
+        self.ways = [lambda: list(pool.map(np.sum, parts)), lambda: total(self.array)]
+        self.best = 0.0
+        """Bytes a second."""
+
+    def measure(self) -> None:
+        for way in self.ways * 3:
+            start = time.perf_counter()
+            way()
+            self.best = max(self.best, self.array.nbytes / (time.perf_counter() - start))
+
+
+def _compiled_sum(threads: int) -> Callable[[np.ndarray], Any]:
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+    @numba.njit(parallel=True, fastmath=True)
+    def total(array: np.ndarray) -> Any:
+        kept = np.float32(0)
+        for i in numba.prange(array.size):
+            kept += array[i]
+        return kept
+
+    return total
+
+
+@dataclass
+class Results:
+    workers: list[Worker]
+    left_out: list[str]
+    bandwidth: float
+    needed: dict[str, float]
+    threads: int
+    rounds: int
+    new: int
+
+    def bound(self, precision: str) -> float:
+        """Tokens a second if nothing but reading the weights took time."""
+        return self.bandwidth / self.needed[precision]
+
+    def speeds(self, worker: Worker, what: str = "new") -> tuple[float, float, float]:
+        """Tokens a second: the median, the slowest and the quickest."""
+        tokens = {"new": self.new, "first": LONG, "batch": BATCH * self.new}[what]
+        times = worker.taken[what]
+        return tuple(tokens / pick(times) for pick in (statistics.median, max, min))
+
+    def ours_is(self, worker: Worker, what: str = "new") -> str:
+        """How we compare in the same sort of precision; nothing beside ourselves."""
+        contestant = worker.contestant
+        own = [w for w in self.workers if w.contestant.name == "vesalius"]
+        own = [w for w in own if w.contestant.exact == contestant.exact]
+        if contestant.name == "vesalius" or not own:
+            return ""
+        ratio = self.speeds(own[0], what)[0] / self.speeds(worker, what)[0]
+        return f"{ratio:.2f} times as fast"
+
+    def agreeing(self, worker: Worker) -> str:
+        """How many of its tokens are Transformers', each at its place."""
+        theirs = next((w for w in self.workers if w.contestant.name == "Transformers"), None)
+        if theirs is None:
+            return ""
+        same = sum(a == b for a, b in zip(worker.ids, theirs.ids, strict=True))
+        return f"{same} of {self.new}"
+
+
+def contest(wanted: list[str], rounds: int, threads: int, new: int) -> Results:
+    """All contestants in turns, round by round."""
+    left_out: list[str] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        model = stirred()
+        model.save(folder, layout="huggingface")
+        needed = weight_bytes(model)
+        reading = Reading(threads)
+        workers: list[Worker] = []
+        for contestant in CONTESTANTS:
+            if wanted and not any(word in contestant.label.lower() for word in wanted):
+                continue
+            try:
+                workers.append(worker := Worker(contestant, folder, threads))
+            except Missing as error:
+                left_out.append(f"{contestant.label} is left out: {error}")
+                print(left_out[-1], flush=True)
+                continue
+            stack.callback(worker.close)
+            print(f"{contestant.label} warms up", flush=True)
+            worker.turn(new, counts=False)
+        for i in range(rounds):
+            print(f"round {i + 1} of {rounds}", flush=True)
+            reading.measure()
+            for worker in workers:
+                worker.turn(new)
+    return Results(workers, left_out, reading.best, needed, threads, rounds, new)
+
+
+def report(results: Results) -> list[str]:
+    bounds = ", ".join(
+        f"{results.bound(kept):.0f} in {kept} ({count / 1e6:.0f} MB)"
+        for kept, count in results.needed.items()
+    )
+    lines = [
+        f"### {results.new} new tokens after {PROMPT}, one sequence",
+        "",
+        "| engine | weights | tokens/s | from, to | of the bound | as Transformers | ours is |",
+        "| --- | --- | ---: | --- | ---: | ---: | ---: |",
+    ]
+    for worker in results.workers:
+        median, low, high = results.speeds(worker)
+        kept = worker.contestant.precision
+        lines.append(
+            f"| {worker.contestant.name} | {kept} | {median:.1f} | {low:.1f} to {high:.1f} "
+            f"| {median / results.bound(kept):.0%} | {results.agreeing(worker)} "
+            f"| {results.ours_is(worker)} |"
+        )
+    lines += [
+        "",
+        f"The bound is what reading allows, at {results.bandwidth / 1e9:.1f} GB/s (the best of "
+        f"sums of 1 GiB by as many threads, in the same rounds): every token needs all weights "
+        f"but the positions. In tokens/s: {bounds}. Tokens count as Transformers' where the same "
+        f"stands at the same place; after the first that differs the two go on from different "
+        f"texts.",
+        "",
+    ]
+    return lines + _first_token(results) + _batch(results)
+
+
+def _first_token(results: Results) -> list[str]:
+    lines = [
+        f"### The first token after a prompt of {LONG}",
+        "",
+        "| engine | weights | ms | from, to | tokens of the prompt/s | ours is |",
+        "| --- | --- | ---: | --- | ---: | ---: |",
+    ]
+    for worker in results.workers:
+        if not (times := worker.taken["first"]):
+            continue
+        median = statistics.median(times) * 1e3
+        lines.append(
+            f"| {worker.contestant.name} | {worker.contestant.precision} | {median:.0f} "
+            f"| {min(times) * 1e3:.0f} to {max(times) * 1e3:.0f} "
+            f"| {results.speeds(worker, 'first')[0]:.0f} | {results.ours_is(worker, 'first')} |"
+        )
+    return [*lines, ""]
+
+
+def _batch(results: Results) -> list[str]:
+    ours = [worker for worker in results.workers if worker.taken["batch"]]
+    if not ours:
+        return []
+    lines = [
+        f"### {BATCH} sequences at once",
+        "",
+        "| engine | weights | tokens/s in all | from, to | times one sequence |",
+        "| --- | --- | ---: | --- | ---: |",
+    ]
+    for worker in ours:
+        median, low, high = results.speeds(worker, "batch")
+        lines.append(
+            f"| {worker.contestant.name} | {worker.contestant.precision} | {median:.1f} "
+            f"| {low:.1f} to {high:.1f} | {median / results.speeds(worker)[0]:.2f} |"
+        )
+    return [*lines, ""]
+
+
+def draw(results: Results, file: Path) -> None:
+    """Bars of tokens a second, exact ones above quantised ones, and the bound of each group."""
+    matplotlib.rcParams["svg.hashsalt"] = "vesalius"
+    split = [[w for w in results.workers if w.contestant.exact is exact] for exact in (True, False)]
+    groups = [sorted(g, key=lambda w: -results.speeds(w)[0]) for g in split if g]
+    rows = sum(map(len, groups)) + len(groups)
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.36 * rows), layout="constrained")
+    place, ticks = 0.0, {}
+    for group in groups:
+        exact, top = group[0].contestant.exact, place
+        for worker in group:
+            _bar(axes, place, results.speeds(worker), worker.contestant.name == "vesalius")
+            ticks[place] = worker.contestant.label
+            place += 1
+        bound = results.bound("float32" if exact else "int8")
+        axes.plot([bound, bound], [top - 0.5, place - 0.5], color=INK, linestyle="--", zorder=2)
+        side = {"ha": "left", "xytext": (6, 0)} if exact else {"ha": "right", "xytext": (-6, 0)}
+        words = f"reading the weights allows {bound:.0f}"
+        axes.annotate(words, (bound, place - 1), **side, textcoords="offset points", va="center")
+        place += 0.6
+    axes.set_yticks(list(ticks), list(ticks.values()))
+    axes.invert_yaxis()
+    axes.set_xlabel("tokens/s")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def _bar(axes: Any, place: float, speeds: tuple[float, ...], ours: bool) -> None:
+    """One contestant: the median as a bar and a number, the spread as a line."""
+    median, low, high = speeds
+    axes.barh(place, median, 0.7, color="#b5402a" if ours else "#9aa7b1", zorder=1)
+    axes.plot([low, high], [place, place], color=INK, linewidth=1, zorder=3)
+    axes.annotate(
+        f"{median:.0f}",
+        (high, place),
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        zorder=4,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+    )
+
+
+def page(results: Results) -> str:
+    versions = {k: v for worker in results.workers for k, v in worker.versions.items()}
+    said = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    command = shlex.join(["python", "benchmarks/generation.py", *sys.argv[1:]])
+    lines = [
+        "# Benchmarks of generation",
+        "",
+        "GPT-2 of 124M parameters with the same weights, greedily and with a cache, in one run, in "
+        "turns, each engine in a process of its own; medians. The weights are random, and so large "
+        "that the tokens depend on all of them.",
+        "",
+        f"{datetime.date.today()}, {results.threads} threads of {processor()}, {said}, "
+        f"{results.rounds} rounds: `{command}`",
+        "",
+        "![tokens a second of every engine](benchmarks-generation.svg)",
+        "",
+        *(line + "\n" for line in results.left_out),
+        *report(results),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--threads", type=int, default=physical_cores())
+    arguments.add_argument("--new", type=int, default=128, help="tokens to generate")
+    arguments.add_argument("--only", nargs="*", default=[], help="words of contestants' names")
+    arguments.add_argument("--write", type=Path, nargs="?", const=ROOT / "docs", help="a folder")
+    said = arguments.parse_args()
+    wanted = [word.lower() for word in said.only]
+    results = contest(wanted, said.rounds, said.threads, said.new)
+    print("\n".join(report(results)))
+    if said.write:
+        draw(results, said.write / "benchmarks-generation.svg")
+        (said.write / "benchmarks-generation.md").write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()
