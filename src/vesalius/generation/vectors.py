@@ -18,8 +18,8 @@ LANES = 8
 """Sums in a vector of 256 bits; Zen 4 is no faster with twice as many."""
 PADDING = 64
 """Rows of matrices are filled up with zeros to a multiple of this: no tile has a remainder."""
-AHEAD = 8
-"""Rows that memory is asked for before they are needed, where several are read at once."""
+AHEAD, LINE = 8192, 64
+"""Bytes before their turn that memory is asked for them, and how many come at once."""
 PAIRS = binding.get_host_cpu_features().get("avx2", False)
 """Whether products of 16-bit integers can be added up in pairs here."""
 
@@ -66,7 +66,7 @@ class _Tile:
         (self.i, self.b), (self.rows, self.vectors, self.chains) = firsts, size
         self.index = self.i.type
         self.width = cgutils.unpack_tuple(builder, self.weight.shape)[1]
-        self.pairs, self.element = pairs, FLOAT if whole else BYTE
+        self.pairs, self.element, self.size = pairs, *((FLOAT, 4) if whole else (BYTE, 1))
         self.columns = 2 * LANES if pairs else LANES
         self.sum = ir.VectorType(INT if pairs else FLOAT, LANES)
 
@@ -99,8 +99,9 @@ class _Tile:
         for chain in range(self.chains):
             at = builder.add(k, self._number(chain * self.columns))
             xs = [self._load(vector, at, kind) for vector in vectors]
+            new_line = chain * self.columns * self.size % LINE == 0
             for row in matrix:
-                if self.vectors > 1:
+                if new_line:
                     self._fetch(row, at)
                 w = self._widened(self._load(row, at, self.element))
                 added += [self._add(sums[len(added) + j], w, x) for j, x in enumerate(xs)]
@@ -156,12 +157,13 @@ class _Tile:
 
     def _fetch(self, row: Any, at: Any) -> None:
         builder = self.builder
-        later = builder.add(at, builder.mul(self.width, self._number(AHEAD)))
+        later = builder.add(at, self._number(AHEAD // self.size))
         place = builder.gep(row, [later], source_etype=self.element)
         kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        to_read, keep, data = (ir.Constant(INT, value) for value in (0, 3, 1))
-        builder.call(fetch, [place, to_read, keep, data])
+        # To the second level of the cache: the first has little more room than the vectors need.
+        to_read, level, data = (ir.Constant(INT, value) for value in (0, 2, 1))
+        builder.call(fetch, [place, to_read, level, data])
 
     def _number(self, value: int) -> Any:
         return ir.Constant(self.index, value)
