@@ -62,7 +62,8 @@ LAYERS = [
     {"models", "counting"},
     {"families"},
     {"equations", "specimens"},
-    {"errors", "machine"},
+    {"machine"},
+    {"errors"},
 ]
 
 

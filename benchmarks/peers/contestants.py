@@ -111,6 +111,8 @@ class Worker:
             raise
         self.versions: dict[str, str] = said["versions"]
         self.taken: dict[str, list[float]] = {"new": [], "first": [], "batch": []}
+        self.bandwidths: list[float] = []
+        """Bytes a second that the machine read around each turn."""
         self.ids: list[int] = []
 
     def turn(self, new: int, counts: bool = True) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vesalius.families import random_parameters as random_parameters
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
-    from vesalius.generation import generate as generate
+    from vesalius.generation.decoding import generate as generate
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
@@ -45,7 +45,7 @@ _PUBLIC = {
     "embed": "vesalius.embedding:embed",
     "evaluate": "vesalius.evaluation:evaluate",
     "fill": "vesalius.filling:fill",
-    "generate": "vesalius.generation:generate",
+    "generate": "vesalius.generation.decoding:generate",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",
     "next_sentence": "vesalius.filling:next_sentence",

@@ -31,6 +31,7 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
+from vesalius.machine import cache_folder
 from vesalius.model import PREPROCESSING, Model
 from vesalius.serving import LANGUAGE
 from vesalius.training.objectives import OBJECTIVES, Objective
@@ -159,7 +160,7 @@ def _tokens(
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
     texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
-    cache = registry.cache_folder()
+    cache = cache_folder()
     tokens = tokenised(texts, model.tokenizer, cache, by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
     end = model.tokenizer.special.get("<|endoftext|>", 0)

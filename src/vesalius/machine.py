@@ -1,8 +1,14 @@
-"""What the machine is, and what it does quickly."""
+"""What the machine is, what it does quickly, and where it keeps things."""
 
 import os
 import platform
+import sys
 from pathlib import Path
+
+from vesalius.errors import Unwritable
+
+PROCESSORS = Path("/sys/devices/system/cpu")
+CACHES = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}
 
 
 def processor() -> str:
@@ -18,7 +24,7 @@ def physical_cores() -> int:
     """The cores that this process may use; two threads of one core count once."""
     try:
         allowed = os.sched_getaffinity(0)
-        topology = [Path(f"/sys/devices/system/cpu/cpu{i}/topology") for i in allowed]
+        topology = [PROCESSORS / f"cpu{i}" / "topology" for i in allowed]
         names = ("physical_package_id", "core_id")
         return len({tuple((t / name).read_text() for name in names) for t in topology})
     except (OSError, AttributeError):  # not on Linux
@@ -33,3 +39,14 @@ def quick_bfloat16() -> bool:
         return True
     onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return bool(onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def cache_folder() -> Path:
+    """The user's folder for what can be fetched or made again: VESALIUS_CACHE, or the system's."""
+    if named := os.environ.get("VESALIUS_CACHE"):
+        return Path(named)
+    above = os.environ.get("XDG_CACHE_HOME") or CACHES.get(sys.platform, "~/.cache")
+    found = os.path.expanduser(above)
+    if found.startswith("~"):
+        raise Unwritable("there is no home folder to hold a cache; set VESALIUS_CACHE to a folder")
+    return Path(found) / "vesalius"

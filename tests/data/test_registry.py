@@ -113,31 +113,6 @@ def test_debians_pictures_are_the_publishers_with_another_gzip_header():
 # where files are
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
-    monkeypatch.setenv("VESALIUS_CACHE", "/a/cache")
-    assert registry.cache_folder() == Path("/a/cache")
-    monkeypatch.delenv("VESALIUS_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/a/home")
-    assert registry.cache_folder() == Path("/a/home/vesalius")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for platform, folder in [
-        ("linux", ".cache"),
-        ("darwin", "Library/Caches"),
-        ("win32", "AppData/Local"),
-    ]:
-        monkeypatch.setattr(registry.sys, "platform", platform)
-        assert registry.cache_folder() == tmp_path / folder / "vesalius"
-
-
-def test_without_a_home_one_is_asked_to_name_a_cache(monkeypatch):
-    monkeypatch.delenv("VESALIUS_CACHE")
-    monkeypatch.setattr(registry.os.path, "expanduser", lambda path: path)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    with pytest.raises(Unwritable, match="set VESALIUS_CACHE"):
-        registry.cache_folder()
-
-
 def test_files_are_found_in_ones_own_folder_then_the_cache_then_the_system(
     known, cache, monkeypatch, tmp_path
 ):

@@ -10,7 +10,8 @@ from vesalius import terminal
 from vesalius.cli.options import json_option
 
 if TYPE_CHECKING:
-    from vesalius.generation import Draw, Generation
+    from vesalius.generation.decoding import Generation
+    from vesalius.generation.sampling import Draw
     from vesalius.model import Model
 
 CANDIDATES = 8
@@ -54,7 +55,7 @@ def generate(
 
     Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
     """
-    from vesalius.generation import generate as run
+    from vesalius.generation.decoding import generate as run
     from vesalius.model import load
 
     if (prompt is None) == (file is None) and not (prompt is None and model == "igpt"):
@@ -97,7 +98,7 @@ def _ids(text: str) -> list[int]:
 
 def _stream(model: "Model", prompt: str, settings: dict[str, Any]) -> None:
     """Prompt and text as it arrives; an interrupt ends the line."""
-    from vesalius.generation import generate as run
+    from vesalius.generation.decoding import generate as run
 
     waiting = [prompt]
 

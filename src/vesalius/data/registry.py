@@ -6,7 +6,6 @@ who read them. Nothing is fetched but by `get`, and nothing but over https.
 
 import hashlib
 import os
-import sys
 import tomllib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
@@ -27,12 +26,12 @@ from vesalius.errors import (
     Unwritable,
     nearest,
 )
+from vesalius.machine import cache_folder
 
 SILENCE = 30.0
 """Seconds without a byte after which an address counts as unreachable."""
 
 PIECE = 1 << 18
-CACHES = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}
 
 
 @dataclass(frozen=True)
@@ -145,17 +144,6 @@ def _read(name: str, entry: dict[str, Any]) -> Corpus:
         for row in entry.pop("files")
     )
     return Corpus(name, files=files, places=tuple(entry.pop("places", ())), **entry)
-
-
-def cache_folder() -> Path:
-    """The user's folder for what can be fetched or made again: VESALIUS_CACHE, or the system's."""
-    if named := os.environ.get("VESALIUS_CACHE"):
-        return Path(named)
-    above = os.environ.get("XDG_CACHE_HOME") or CACHES.get(sys.platform, "~/.cache")
-    found = os.path.expanduser(above)
-    if found.startswith("~"):
-        raise Unwritable("there is no home folder to hold a cache; set VESALIUS_CACHE to a folder")
-    return Path(found) / "vesalius"
 
 
 def folders() -> list[Path]:

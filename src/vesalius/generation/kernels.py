@@ -4,22 +4,51 @@ Each is run by all threads of a team, every one with a member's number and room 
 
 A matrix is read once for all sequences, in float32 or as bytes with a scale for each of its rows;
 bytes meet vectors of 16-bit integers where the processor is quick at that. Numba compiles what is
-first used and keeps it on disk; it looks at this file alone to know whether that still holds.
+first used and keeps it in the user's cache.
 """
 
+import hashlib
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types, uintp
+from numba.core import config
 from numba.extending import overload
 from numpy import ndarray as Array
 
+from vesalius.errors import Unwritable
 from vesalius.generation.teams import Member, meet
 from vesalius.generation.vectors import PADDING, tile
+from vesalius.machine import cache_folder
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}  # what sums and maxima in vectors need
-compiled = njit(cache=True, fastmath=SUMS, nogil=True, error_model="numpy")
+
+
+def _folder() -> str:
+    """Where compiled kernels are kept: a folder for each version of the files that make them.
+
+    Numba itself looks at one file alone, and takes what was made with another version of the rest.
+    """
+    here = Path(__file__)
+    files = (here, here.with_name("teams.py"), here.with_name("vectors.py"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    try:
+        return str(cache_folder() / "kernels" / digest[:16])
+    except Unwritable:
+        return ""  # beside this file, or wherever Numba finds a place
+
+
+FOLDER = _folder()
+
+
+def compiled(function: Any) -> Any:
+    before, config.CACHE_DIR = config.CACHE_DIR, FOLDER
+    try:
+        return njit(cache=True, fastmath=SUMS, nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before
 
 
 NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH = range(6)
@@ -239,13 +268,13 @@ def some_rows(
 ) -> None:
     """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
     fours = start if n == 1 else start + (stop - start) // 4 * 4
-    b = 0
-    while n - b > 4:
-        for i in range(start, fours, 2):
+    for i in range(start, fours, 4):
+        b = 0
+        while n - b > 4:
             two_by_eight(weight, i, x, b, out)
-        b += 8
-    if n > b:
-        for i in range(start, fours, 4):
+            two_by_eight(weight, i + 2, x, b, out)
+            b += 8
+        if n > b:
             four_by_four(weight, i, x, b, out)
     for i in range(fours, stop):
         for row in range(n):

@@ -27,6 +27,7 @@ from vesalius.errors import (
     UnusableData,
 )
 from vesalius.families.configs import Config
+from vesalius.machine import cache_folder
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.recipe import ImageData, Recipe, SeriesData, TextData
 from vesalius.training.sampling import prompt_ids
@@ -72,7 +73,7 @@ def open_source(
 def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tell) -> Source:
     masked = recipe.objective != "next-token"
     train, valid = text_parts(data)
-    cache = registry.cache_folder()
+    cache = cache_folder()
     tokenizer = tokenizer or _tokenizer(data, train, valid, cache, tell)
 
     def made(part: texts.Texts) -> Tokens:
