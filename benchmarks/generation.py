@@ -213,9 +213,9 @@ def report(results: Results) -> list[str]:
         f"The bound is what reading allows: every token needs all weights but the positions. Sums "
         f"of 1 GiB by as many threads, before and after each turn, gave {slowest:.0f} to "
         f"{quickest:.0f} GB/s, in the median {usual:.1f}, which is in tokens/s {bounds}; each turn "
-        f"is held against the better of the two readings around it. Tokens count as Transformers' where the same "
-        f"stands at the same place; after the first that differs the two go on from different "
-        f"texts.",
+        f"is held against the better of the two readings around it. Tokens count as Transformers' "
+        f"where the same stands at the same place; after the first that differs the two go on from "
+        f"different texts.",
         "",
     ]
     return lines + _first_token(results) + _batch(results)

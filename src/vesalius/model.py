@@ -56,7 +56,7 @@ class Model:
         self.preprocessing = dict(preprocessing or {})
         """What training did to images or series before the model saw them."""
         self.engines: dict[Any, Any] = {}
-        """What generation has made of the state, to be used again."""
+        """What generation has made of the state; it does not see later changes of that."""
 
     @property
     def family(self) -> str:

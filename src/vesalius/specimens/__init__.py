@@ -13,7 +13,12 @@ from vesalius.errors import UnknownModel, nearest
 
 FOLDER = Path(__file__).parent
 CARD = "card.json"
-HEADLINES = {"bits_per_byte": "{:.3f} bits a byte", "accuracy": "{:.1%} right"}
+HEADLINES = {
+    "bits_per_byte": "{bits_per_byte:.3f} bits a byte",
+    "bits_per_pixel": "{bits_per_pixel:.3f} bits a pixel",
+    "next_sentence_accuracy": "{accuracy:.1%} of masks, {next_sentence_accuracy:.1%} of pairs",
+    "accuracy": "{accuracy:.1%} right",
+}
 """What a result is compared by, the first that it has."""
 
 
@@ -46,7 +51,7 @@ class Card:
         """The number to compare it by."""
         for key, words in HEADLINES.items():
             if key in self.result:
-                return words.format(self.result[key])
+                return words.format(**self.result)
         return ""
 
     @property

@@ -4,8 +4,7 @@ import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -86,7 +85,6 @@ class Engine(ABC):
         config: Any = model.config
         self.config = config
         self.dtype, self.threads, self.gated = dtype, threads, model.family == "lstm"
-        self.pool = ThreadPoolExecutor(threads)
         self.ready: set[Any] = set()
         self.vocabulary: int = config.vocabulary
         self.embedding = np.asarray(model.state["embedding.weight"], np.float32)
@@ -100,14 +98,6 @@ class Engine(ABC):
         with _said_if_it_takes_long():
             kernel(crew.alone, *arguments)
         self.ready.add(kernel)
-
-    def share(self, kernel: Callable[..., None], rows: Array, *arguments: Any) -> None:
-        """Run a kernel on parts of the rows at once.
-
-        Between products of NumPy's, the kernels' own threads would keep its threads waiting.
-        """
-        parts = np.array_split(rows, self.threads)
-        list(self.pool.map(lambda part: kernel(*arguments, part), parts))
 
     @abstractmethod
     def session(self, slots: int, length: int) -> Session:

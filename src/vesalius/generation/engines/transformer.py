@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,7 @@ class TransformerSession(Session):
             elif n <= SHORT:
                 self._step(read, np.full(n, slot), np.arange(n), 1)
             else:
-                with threadpool_limits(self.engine.threads, user_api="blas"):
-                    x = self._read_long(slot, read)
+                x = self._read_long(slot, read)
                 output = kernels.transformer_output
                 self.engine.run(output, self.weights, self.state, x[-1:], self.logits)
         return self.logits[0]
@@ -133,17 +133,33 @@ class TransformerSession(Session):
             kept[:, target, :, :n] = kept[:, source, :, :n]
 
     def _step(self, ids: Array, slots: Array, positions: Array, last: int) -> None:
-        self.state.embedded[: len(ids)] = self._embedded(ids, positions)
+        self.state.embedded[: len(ids)] = self.embedded(ids, positions)
         arguments = self.weights, self.state, slots, positions, self.logits, last
         self.engine.run(kernels.transformer_step, *arguments)
 
-    def _embedded(self, ids: Array, positions: Array) -> Float[Array, "n d_e"]:
+    def embedded(self, ids: Array, positions: Array) -> Float[Array, "n d_e"]:
         return self.engine.embedding[ids] + self.positions[positions]
 
     def _read_long(self, slot: int, ids: Int[Array, " n"]) -> Float[Array, "n d_e"]:
         """Many tokens of one sequence, as products of matrices, which are NumPy's."""
+        threads = self.engine.threads
+        with ThreadPoolExecutor(threads) as pool, threadpool_limits(threads, user_api="blas"):
+            return _Products(self, pool).read(slot, ids)
+
+
+class _Products:
+    """A forward pass of many tokens, whose keys and values a session keeps.
+
+    The kernels' own threads would keep those of NumPy's products waiting, so that what lies between
+    products is done by others.
+    """
+
+    def __init__(self, session: TransformerSession, pool: ThreadPoolExecutor) -> None:
+        self.session, self.weights, self.pool = session, session.weights, pool
+
+    def read(self, slot: int, ids: Int[Array, " n"]) -> Float[Array, "n d_e"]:
         w = self.weights
-        x = self._embedded(ids, np.arange(len(ids)))
+        x = self.session.embedded(ids, np.arange(len(ids)))
         if not w.norm_first:
             x = self._normed(w.norm, 0, x)
         for l in range(len(w.inner.weight)):
@@ -161,7 +177,7 @@ class TransformerSession(Session):
     def _normed(self, norms: Norms, l: int, x: Float[Array, "n d_e"]) -> Float[Array, "n d_e"]:
         out = x.copy()
         arguments = norms.weight[l], norms.bias[l], self.weights.epsilon
-        self.engine.share(kernels.normalise_rows, out, *arguments)
+        self._share(kernels.normalise_rows, out, *arguments)
         return out
 
     def _product(
@@ -169,15 +185,20 @@ class TransformerSession(Session):
     ) -> Float[Array, "n r"]:
         weight = matrices.weight[l, :, : x.shape[1]]
         out = x @ weight.astype(np.float32, copy=False).T
-        self.engine.share(kernels.finish, out, matrices.scale[l], matrices.bias[l], kind)
+        self._share(kernels.finish, out, matrices.scale[l], matrices.bias[l], kind)
         return out
 
     def _attended(self, slot: int, l: int, projected: Float[Array, "n w"]) -> Float[Array, "n v"]:
-        n, heads, d_k = len(projected), self.state.keys.shape[2], self.weights.d_k
+        n, heads, d_k = len(projected), self.session.state.keys.shape[2], self.weights.d_k
         parts = np.split(projected, [heads * d_k, 2 * heads * d_k], axis=1)
         q, k, v = (part.reshape(n, heads, -1).transpose(1, 0, 2) for part in parts)
-        self.state.keys[l, slot, :, :n, :d_k] = k
-        self.state.values[l, slot, :, :n] = v
+        self.session.state.keys[l, slot, :, :n, :d_k] = k
+        self.session.state.values[l, slot, :, :n] = v
         scores = q @ k.transpose(0, 2, 1)
-        self.engine.share(kernels.soften_causally, scores, 1 / math.sqrt(d_k))
+        self._share(kernels.soften_causally, scores, 1 / math.sqrt(d_k))
         return (scores @ v).transpose(1, 0, 2).reshape(n, -1)
+
+    def _share(self, kernel: Any, rows: Array, *arguments: Any) -> None:
+        """Run a kernel on parts of the rows at once."""
+        parts = np.array_split(rows, self.session.engine.threads)
+        list(self.pool.map(lambda part: kernel(*arguments, part), parts))
