@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -197,6 +198,14 @@ def test_models_of_another_kind_say_what_they_serve():
         generate(bare, "He")
     with pytest.raises(WrongKind, match="no tokenizer"):
         generate(bare, [1], stop="x")
+
+
+def test_several_callers_at_once_get_what_each_would_alone(gpt, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    alone = [generate(gpt, opening, 15, temperature=0).ids for opening in OPENINGS[:4]]
+    with ThreadPoolExecutor(4) as pool:
+        together = pool.map(lambda o: generate(gpt, o, 15, temperature=0, threads=2), OPENINGS[:4])
+        assert [one.ids for one in together] == alone
 
 
 def in_a_fork(queue):
