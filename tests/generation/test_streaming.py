@@ -54,6 +54,8 @@ def test_what_only_looked_like_a_stop_string_is_given_out(tokenizer):
 
 def test_the_first_of_several_stop_strings_counts(tokenizer):
     assert pieces(tokenizer, "one two three", ["three", "two"])[1].text == "one "
+    assert len(tokenizer.encode_many([" head"], framed=False)[0]) == 1
+    assert pieces(tokenizer, " head", ["ad", "he"])[1].text == " "
 
 
 def test_tokens_that_are_words_get_their_spaces():
