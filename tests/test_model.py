@@ -354,3 +354,13 @@ def test_a_folder_comes_before_the_hub_and_a_specimen_before_a_folder(
     monkeypatch.setattr("vesalius.specimens.FOLDER", tmp_path / "specimens")
     assert load("gpt2").family == "rnn"
     assert load("./gpt2").family == "lstm"
+
+
+def test_a_new_vit_begins_as_its_authors_have_it():
+    state = create("vit", layers=1, embedding=64, heads=4, classes=10).state
+    for name, array in state.items():
+        if array.ndim == 2 and name not in ("positions.weight", "class_head.weight"):
+            bound = np.sqrt(6 / sum(array.shape))
+            assert 0.95 * bound < np.abs(array).max() <= bound, name
+    assert not state["class_head.weight"].any()
+    assert 0.015 < state["positions.weight"].std() < 0.025
