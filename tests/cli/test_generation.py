@@ -15,6 +15,24 @@ import vesalius as package
 COMMAND = [sys.executable, "-m", "vesalius", "generate"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    """Kernels that are compiled say so, which is a test of its own."""
+    for name in ("gpt", "lstm"):
+        package.generate(package.load(name), [1], 2)
+
+
+def test_compiling_is_said_once_and_what_was_compiled_is_kept(tmp_path):
+    arguments = ("generate", "ffnn", "It was", "-n", "3")
+    first, second = (
+        vesalius(*arguments, env={**os.environ, "VESALIUS_CACHE": str(tmp_path)}) for _ in range(2)
+    )
+    assert first.stdout == second.stdout != ""
+    assert first.stderr.startswith("compiling kernels for this processor")
+    assert second.stderr == ""
+    assert list(tmp_path.rglob("*feedforward_step*"))
+
+
 def test_text_follows_the_prompt_and_the_seed_decides_it():
     text = shown("generate", "gpt", "He shook his", "-n", "12", "--seed", "3")
     wanted = package.generate(package.load("gpt"), "He shook his", 12, seed=3)
