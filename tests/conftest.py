@@ -26,6 +26,16 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture(scope="module")
+def no_progress_bars() -> Iterator[None]:
+    """Transformers draws them while it loads, and the output of tests is read."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    yield
+    logging.enable_progress_bar()
+
+
 @pytest.fixture(autouse=True)
 def _calls_what_it_proves(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test marked ``proves(28)`` fails unless equation 28 ran in it."""

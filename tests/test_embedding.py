@@ -14,7 +14,6 @@ from safetensors.numpy import load_file
 from scipy.spatial import distance as scipy_distance
 from strategies import filled, small
 from tokenizers import models
-from transformers.utils import logging
 
 from vesalius.dissection import dissect
 from vesalius.embedding import DISTANCES, WHAT, Neighbour, cosine, embed, euclidean, similar
@@ -32,6 +31,8 @@ from vesalius.errors import (
 from vesalius.model import load
 from vesalius.tokenizers import Tokenizer, read_word_pieces, train_byte_pairs
 
+pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")
+
 WITHIN = 1e-5  # of the largest: single precision through a few layers
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "rain", "fell", "on", "river"]
 WORDS += ["walk", "##ing", "##s", "he", "was", "in", ".", ",", "house", "wet"]
@@ -47,18 +48,6 @@ CAUSAL = {
 }
 CONTEXTUAL = [*CAUSAL, "bert", "transformer seeing all"]
 contextual = pytest.mark.parametrize("name", CONTEXTUAL)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_progress_bars():
-    logging.disable_progress_bar()
-    yield
-    logging.enable_progress_bar()
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(one_thread):
-    pass
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import torch
 import transformers
 from agreement import agree
 from strategies import filled, small
-from transformers.utils import logging
 
 from vesalius import equations as eq
 from vesalius.data.masking import IGNORED
@@ -27,22 +26,12 @@ from vesalius.serving import SERVES, require_served
 from vesalius.tokenizers import read_word_pieces, train_byte_pairs, train_words
 from vesalius.training.objectives import LANGUAGE, OBJECTIVES, masked_text
 
+pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")
+
 WITHIN = 1e-5  # of the largest: single precision through a few layers
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "rain", "fell", "on", "river", "été"]
 WORDS += ["walk", "##ing", "##s", "he", "was", "in", ".", ",", "house", "wet"]
 CONTEXT = 12
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_progress_bars():
-    logging.disable_progress_bar()
-    yield
-    logging.enable_progress_bar()
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(one_thread):
-    pass
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ from vesalius.errors import (
 from vesalius.machine import cache_folder
 from vesalius.model import PREPROCESSING, Model
 from vesalius.serving import LANGUAGE
+from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.validating import image_examples, series_examples, validated
 
@@ -132,7 +133,7 @@ def _every_token(
     texts, tokens = _tokens(model, corpus, False, progress)
     assert model.tokenizer is not None
     special = model.tokenizer.special
-    before = [special[name] for name in ("<|endoftext|>",) if name in special]
+    before = [special[END_OF_TEXT]] if END_OF_TEXT in special else []
     ids = np.concatenate([np.array(before, np.int64), tokens.ids])
     if len(ids) < 2:
         raise EmptyCorpus(f"{texts.name} has one token, and nothing before it; expected two")
@@ -163,7 +164,7 @@ def _tokens(
     cache = cache_folder()
     tokens = tokenised(texts, model.tokenizer, cache, by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
-    end = model.tokenizer.special.get("<|endoftext|>", 0)
+    end = model.tokenizer.special.get(END_OF_TEXT, 0)
     # Some masked tokens become others, which may be any.
     largest = model.tokenizer.rows - 1 if by_sentence else max(end, tokens.ids.max(initial=0))
     if largest >= vocabulary:

@@ -8,9 +8,9 @@ import torch
 
 from vesalius import create
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange
-from vesalius.generation import vectors
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.engine import SHORT
+from vesalius.generation.kernels import vectors
 from vesalius.generation.quantisation import quantise, rounded
 
 SMALL = {"vocabulary": 101, "context": 70}
@@ -159,6 +159,7 @@ def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
     model = lively("gpt2", {**MODELS["gpt2"][1], "context": 1100})
     session = engine(model, threads=1).session(1, 1100)
     session.read(0, IDS[:2])
+    session.step([0], [0])  # which may compile
     held = []
     tracemalloc.start()
     try:

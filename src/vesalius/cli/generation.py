@@ -58,9 +58,10 @@ def generate(
     from vesalius.generation.decoding import generate as run
     from vesalius.model import load
 
-    if (prompt is None) == (file is None) and not (prompt is None and model == "igpt"):
-        raise click.UsageError("expected a PROMPT, or --file with prompts")
     loaded = load(model)
+    nothing = loaded.family == "igpt" and prompt is None and file is None
+    if (prompt is None) == (file is None) and not nothing:
+        raise click.UsageError("expected a PROMPT, or --file with prompts")
     given: Any = prompt if file is None else file.read_text(encoding="utf-8").splitlines()
     streams = file is None and settings["samples"] == 1 and not (as_json or inspect)
     if loaded.tokenizer is None and prompt is not None:

@@ -21,6 +21,7 @@ from vesalius.checkpoints import files
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
 from vesalius.tokenizers import Tokenizer, sentences
+from vesalius.tokenizers.kinds import END_OF_TEXT
 
 FORM = 2
 """Counted up when token files come to be made or read in another way."""
@@ -92,7 +93,7 @@ def read_tokens(folder: Path) -> Tokens:
 def _write(
     stage: Path, texts: Texts, tokenizer: Tokenizer, by_sentence: bool, progress: Progress
 ) -> None:
-    last = tokenizer.special.get("<|endoftext|>")
+    last = tokenizer.special.get(END_OF_TEXT)
     end = [] if last is None else [last]
     dtype = np.dtype(np.uint16 if tokenizer.rows <= 1 << 16 else np.uint32)
     digest, done, size, of = hashlib.sha256(), 0, 0, texts.size()

@@ -16,7 +16,7 @@ from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model
 from vesalius.serving import context_of, require_served, tokenizer_of
-from vesalius.tokenizers.tokenizer import END
+from vesalius.tokenizers.kinds import END_OF_TEXT
 
 Prompt = str | Sequence[int]
 
@@ -150,7 +150,7 @@ class _Run:
         self.sequences, self.how, self.most = sequences, how, most
         self.on_text, self.on_draw = on_text, on_draw
         special = {} if model.tokenizer is None else model.tokenizer.special
-        self.end = None if ignore_end else special.get(END)
+        self.end = None if ignore_end else special.get(END_OF_TEXT)
         longest = max(len(sequence.before) for sequence in sequences)
         # A window slides by itself, and a carried state has no length.
         self.context = None if model.family == "ffnn" else context_of(model)

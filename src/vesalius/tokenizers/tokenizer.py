@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
+from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 
-END = "<|endoftext|>"
-"""The token that ends a text, and that a text may begin after."""
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", END)
+SPECIAL = (*FRAME, END_OF_TEXT)
 
 
 @dataclass(frozen=True)

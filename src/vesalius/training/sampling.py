@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from vesalius.tokenizers import Tokenizer
+from vesalius.tokenizers.kinds import END_OF_TEXT
 
 
 @torch.no_grad()
@@ -19,7 +20,7 @@ def sample(
 ) -> str:
     """The prompt and what the network makes of it; ``window`` tokens are all that it sees."""
     random = torch.Generator().manual_seed(seed)
-    start = tokenizer.special.get("<|endoftext|>", 0)
+    start = tokenizer.special.get(END_OF_TEXT, 0)
     ids = [start] * window + prompt_ids(tokenizer, prompt)
     known = len(ids)
     inner = getattr(network, "module", network)  # within what several processes wrap it in

@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
-from vesalius.generation import vectors
-from vesalius.generation.kernels import Matrices, Room, padded
+from vesalius.generation.kernels import vectors
+from vesalius.generation.kernels.products import Matrices, Room, padded
+from vesalius.generation.kernels.teams import team
 from vesalius.generation.quantisation import quantise
-from vesalius.generation.teams import team
 from vesalius.model import Model
 
 SHORT = 32

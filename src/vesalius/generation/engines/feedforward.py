@@ -4,11 +4,15 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
-from vesalius.generation import kernels
 from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
-from vesalius.generation.kernels import ACTIVATIONS, FeedforwardState, FeedforwardWeights
+from vesalius.generation.kernels.feedforward import (
+    FeedforwardState,
+    FeedforwardWeights,
+    feedforward_step,
+)
+from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.model import Model
-from vesalius.tokenizers.tokenizer import END
+from vesalius.tokenizers.kinds import END_OF_TEXT
 
 
 class FeedforwardEngine(Engine):
@@ -19,7 +23,8 @@ class FeedforwardEngine(Engine):
         def pair(name: str) -> list[tuple[Array, Array | None]]:
             return [(state[f"{name}.weight"], state.get(f"{name}.bias"))]
 
-        self.start: int = 0 if model.tokenizer is None else model.tokenizer.special.get(END, 0)
+        special = {} if model.tokenizer is None else model.tokenizer.special
+        self.start = special.get(END_OF_TEXT, 0)
         self.weights = FeedforwardWeights(
             first=self.matrices(pair("layers.0")),
             others=self.matrices(*(pair(f"layers.{l}") for l in range(1, config.layers))),
@@ -61,7 +66,7 @@ class FeedforwardSession(Session):
         n = len(slots)
         self.state.joined[:n] = self.engine.embedding[self.windows[slots]].reshape(n, -1)
         with LOCK:
-            self.engine.run(kernels.feedforward_step, self.weights, self.state, n, self.logits)
+            self.engine.run(feedforward_step, self.weights, self.state, n, self.logits)
         return self.logits[:n]
 
     def copy(self, source: int, target: int) -> None:

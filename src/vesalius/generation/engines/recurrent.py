@@ -4,9 +4,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.generation import kernels
 from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
-from vesalius.generation.kernels import ACTIVATIONS, RecurrentState, RecurrentWeights
+from vesalius.generation.kernels.products import ACTIVATIONS
+from vesalius.generation.kernels.recurrent import RecurrentState, RecurrentWeights, recurrent_step
 from vesalius.model import Model
 
 
@@ -69,7 +69,7 @@ class RecurrentSession(Session):
     def _step(self, ids: Array, slots: Array, read: bool) -> None:
         self.state.embedded[: len(ids)] = self.engine.embedding[ids]
         arguments = self.weights, self.state, slots, self.logits, read
-        self.engine.run(kernels.recurrent_step, *arguments)
+        self.engine.run(recurrent_step, *arguments)
 
     def copy(self, source: int, target: int) -> None:
         for part in (self.state.hidden, self.state.cells):

@@ -10,16 +10,11 @@ from jaxtyping import Float, Int
 from numpy import ndarray as Array
 from threadpoolctl import threadpool_limits
 
-from vesalius.generation import kernels
 from vesalius.generation.engines.engine import LOCK, SHORT, Engine, Ids, Logits, Session
-from vesalius.generation.kernels import (
-    ACTIVATIONS,
-    Matrices,
-    Norms,
-    TransformerState,
-    TransformerWeights,
-)
-from vesalius.generation.vectors import LANES
+from vesalius.generation.kernels import transformer as kernels
+from vesalius.generation.kernels.products import ACTIVATIONS, NONE, Matrices, finish
+from vesalius.generation.kernels.transformer import Norms, TransformerState, TransformerWeights
+from vesalius.generation.kernels.vectors import LANES
 from vesalius.model import Model
 
 
@@ -181,11 +176,11 @@ class _Products:
         return out
 
     def _product(
-        self, matrices: Matrices, l: int, x: Float[Array, "n c"], kind: int = kernels.NONE
+        self, matrices: Matrices, l: int, x: Float[Array, "n c"], kind: int = NONE
     ) -> Float[Array, "n r"]:
         weight = matrices.weight[l, :, : x.shape[1]]
         out = x @ weight.astype(np.float32, copy=False).T
-        self._share(kernels.finish, out, matrices.scale[l], matrices.bias[l], kind)
+        self._share(finish, out, matrices.scale[l], matrices.bias[l], kind)
         return out
 
     def _attended(self, slot: int, l: int, projected: Float[Array, "n w"]) -> Float[Array, "n v"]:

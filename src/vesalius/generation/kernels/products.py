@@ -1,0 +1,175 @@
+"""Products of matrices with a few vectors, and what is done to their results."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types, uintp
+from numba.extending import overload
+from numpy import ndarray as Array
+
+from vesalius.generation.kernels.compiling import compiled
+from vesalius.generation.kernels.teams import Member
+from vesalius.generation.kernels.vectors import PADDING, tile
+
+NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH = range(6)
+ACTIVATIONS = {
+    "relu": RELU,
+    "sigmoid": SIGMOID,
+    "tanh": TANH,
+    "gelu": GELU,
+    "gelu_tanh": GELU_TANH,
+}
+one_by_one, four_by_four, two_by_eight = tile(1, 1, 4), tile(4, 4, 1), tile(2, 8, 1)
+
+
+class Matrices(NamedTuple):
+    """One matrix of every layer: layers x rows x columns, and a scale and a bias for each row."""
+
+    weight: Array
+    scale: Array
+    bias: Array
+
+
+class Room(NamedTuple):
+    """Where each thread makes a product's vectors ready, in the form that the matrix wants."""
+
+    x: Array
+    scale: Array
+
+
+@compiled
+def exponential(x: Any) -> Any:
+    """e^x in float32, to its last digits, in a form that vectors can take."""
+    x = min(max(x, np.float32(-87)), np.float32(88))
+    power = np.floor(x * np.float32(1 / math.log(2)) + np.float32(0.5))
+    r = x - power * np.float32(math.log(2))  # within half a ln 2
+    e = np.float32(1 / 5040)
+    e = e * r + np.float32(1 / 720)
+    e = e * r + np.float32(1 / 120)
+    e = e * r + np.float32(1 / 24)
+    e = e * r + np.float32(1 / 6)
+    e = e * r + np.float32(1 / 2)
+    e = e * r + np.float32(1)
+    e = e * r + np.float32(1)
+    exponent = (np.int32(power) + np.int32(127)) << np.int32(23)
+    return e * np.int32(exponent).view(np.float32)
+
+
+@compiled
+def activate(kind: int, y: Array) -> None:
+    """An activation, in place."""
+    one = np.float32(1)
+    n = uintp(len(y))
+    if kind == RELU:
+        for i in range(n):
+            y[i] = max(y[i], np.float32(0))
+    elif kind == SIGMOID:
+        for i in range(n):
+            y[i] = one / (one + exponential(-y[i]))
+    elif kind == TANH:
+        for i in range(n):
+            y[i] = math.tanh(y[i])
+    elif kind == GELU:
+        for i in range(n):
+            y[i] = np.float32(0.5) * y[i] * (one + math.erf(y[i] * np.float32(math.sqrt(0.5))))
+    elif kind == GELU_TANH:  # (1 + tanh u) / 2 is the sigmoid of 2 u
+        for i in range(n):
+            u = y[i] + np.float32(0.044715) * y[i] * y[i] * y[i]
+            y[i] = y[i] / (one + exponential(np.float32(-2 * math.sqrt(2 / math.pi)) * u))
+
+
+def prepare(x: Array, width: int, ready: Array, coarse: Array) -> None:
+    """Vectors as the matrix wants them, with zeros where it has them."""
+    raise AssertionError("compiled code has its own, below")
+
+
+@overload(prepare, jit_options={"fastmath": True})
+def _prepare(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
+    return _as_integers if ready.dtype == types.int16 else _as_they_are
+
+
+def _as_they_are(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
+    for row in range(len(x)):
+        for i in range(uintp(x.shape[1])):
+            ready[row, i] = x[row, i]
+        ready[row, x.shape[1] : width] = 0
+        coarse[row] = 1
+
+
+def _as_integers(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
+    # A sum holds every sixteenth pair of products, of which none may be too large for 32 bits.
+    levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
+    for row in range(len(x)):
+        largest = np.float32(1e-30)
+        for i in range(uintp(x.shape[1])):
+            largest = max(largest, abs(x[row, i]))
+        fine = levels / largest
+        for i in range(uintp(x.shape[1])):
+            ready[row, i] = np.int16(np.rint(x[row, i] * fine))
+        ready[row, x.shape[1] : width] = 0
+        coarse[row] = largest / levels
+
+
+@compiled
+def some_rows(
+    weight: Array,
+    scale: Array,
+    bias: Array,
+    x: Array,
+    coarse: Array,
+    n: int,
+    out: Array,
+    start: int,
+    stop: int,
+    kind: int,
+) -> None:
+    """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
+    fours = start if n == 1 else start + (stop - start) // 4 * 4
+    for i in range(start, fours, 4):
+        b = 0
+        while n - b > 4:
+            two_by_eight(weight, i, x, b, out)
+            two_by_eight(weight, i + 2, x, b, out)
+            b += 8
+        if n > b:
+            four_by_four(weight, i, x, b, out)
+    for i in range(fours, stop):
+        for row in range(n):
+            one_by_one(weight, i, x, row, out)
+    for row in range(n):
+        y = out[row, start:stop]
+        for i in range(uintp(stop - start)):
+            y[i] = y[i] * coarse[row] * scale[start + i] + bias[start + i]
+        activate(kind, y)
+
+
+@compiled
+def multiply(
+    member: Member, matrices: Matrices, l: int, x: Array, room: Room, out: Array, kind: int
+) -> None:
+    """A thread's share of g(W x + b) of layer l, for each row of x.
+
+    ``out`` has room for a multiple of eight rows.
+    """
+    weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
+    rows, width = weight.shape
+    ready, coarse = room.x[member.part], room.scale[member.part]
+    prepare(x, width, ready, coarse)
+    share = ((rows + member.parts - 1) // member.parts + 3) // 4 * 4
+    start, stop = min(member.part * share, rows), min((member.part + 1) * share, rows)
+    some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
+
+
+@compiled
+def finish(scale: Array, bias: Array, kind: int, y: Array) -> None:
+    """What products still lack: scales, biases, the activation."""
+    for row in range(len(y)):
+        for i in range(uintp(y.shape[1])):
+            y[row, i] = y[row, i] * scale[i] + bias[i]
+        activate(kind, y[row])
+
+
+def padded(width: int) -> int:
+    """The columns that a matrix is filled up to."""
+    return -(-width // PADDING) * PADDING
