@@ -9,11 +9,11 @@ import torch
 from vesalius import create
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange
 from vesalius.generation.engines import engine
-from vesalius.generation.engines.engine import SHORT
+from vesalius.generation.engines.engine import TOGETHER
 from vesalius.generation.kernels import vectors
 from vesalius.generation.quantisation import quantise, rounded
 
-SMALL = {"vocabulary": 101, "context": 70}
+SMALL = {"vocabulary": 101, "context": 150}
 MODELS = {
     "gpt2": ("gpt2", {**SMALL, "layers": 2, "embedding": 24, "heads": 3}),
     "variant 1": ("transformer", {**SMALL, "layers": 2, "embedding": 20, "heads": 2}),
@@ -38,7 +38,7 @@ MODELS = {
         | {"output_bias": True},
     ),
 }
-IDS = np.random.default_rng(7).integers(0, 101, 64)
+IDS = np.random.default_rng(7).integers(0, 101, TOGETHER + 12)
 
 
 def lively(family, settings):
@@ -74,17 +74,26 @@ def error(got, wanted):
 def test_prompts_and_steps_give_the_networks_logits(model, dtype, bound):
     """Sums in bytes are exact; what is left is the rounding of vectors to 16 bits."""
     network = model if dtype == "float32" else rounded(model)
-    session = engine(model, dtype, threads=1).session(3, 64)
-    short, long = IDS[:6], IDS[: SHORT + 4]
+    session = engine(model, dtype, threads=1).session(3, len(IDS))
+    short, long = IDS[:6], IDS[: TOGETHER + 4]
     assert error(session.read(0, short), expected(network, short)) < bound
     assert error(session.read(1, long), expected(network, long)) < bound
     session.copy(1, 2)
     for i in range(3):
-        got = session.step([1, 0], [IDS[SHORT + 4 + i], IDS[6 + i]])
-        assert error(got[0], expected(network, IDS[: SHORT + 5 + i])) < bound
+        got = session.step([1, 0], [IDS[TOGETHER + 4 + i], IDS[6 + i]])
+        assert error(got[0], expected(network, IDS[: TOGETHER + 5 + i])) < bound
         assert error(got[1], expected(network, IDS[: 7 + i])) < bound
     assert error(session.step([2], [5])[0], expected(network, [*long, 5])) < bound
     assert error(session.read(1, short), expected(network, short)) < bound
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 11, 12, 13, TOGETHER, TOGETHER + 1])
+def test_prompts_of_all_lengths_fill_their_tiles(length):
+    model = lively(*MODELS["other widths"])
+    session = engine(model, threads=1).session(1, length + 1)
+    assert error(session.read(0, IDS[:length]), expected(model, IDS[:length])) < 1e-5
+    got = session.step([0], IDS[length : length + 1])[0]
+    assert error(got, expected(model, IDS[: length + 1])) < 1e-5
 
 
 def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):

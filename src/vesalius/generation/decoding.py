@@ -184,7 +184,8 @@ class _Run:
         sequence = self.sequences[slot]
         penalised = self.how.repetition_penalty != 1
         before = np.array(sequence.before + sequence.new if penalised else [], np.int64)
-        draw = Draw(logits.copy(), self.how, before, sequence.random.random())
+        kept = logits if self.on_draw is None else logits.copy()
+        draw = Draw(kept, self.how, before, sequence.random.random())
         if self.on_draw is not None:
             self.on_draw(slot, draw)
         if draw.token == self.end:

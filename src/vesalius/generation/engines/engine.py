@@ -14,13 +14,13 @@ from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
 from vesalius.generation.kernels import vectors
-from vesalius.generation.kernels.products import Matrices, Room, padded
+from vesalius.generation.kernels.products import Matrices, Room, tiled
 from vesalius.generation.kernels.teams import team
 from vesalius.generation.quantisation import quantise
 from vesalius.model import Model
 
-SHORT = 32
-"""Tokens of a prompt that the kernels read at once."""
+TOGETHER = 128
+"""Tokens of a prompt that are read at once, at most."""
 LOCK = threading.Lock()
 """Kernels run one after the other, each on all threads, whoever asks for them."""
 LOG = logging.getLogger("vesalius")
@@ -32,15 +32,15 @@ Logits = Float[Array, "rows V"]
 class Session(ABC):
     """So many sequences of an engine, each in its slot."""
 
-    def __init__(self, engine: "Engine", slots: int) -> None:
+    def __init__(self, engine: "Engine", slots: int, together: int = 1) -> None:
         self.engine = engine
-        self.rows = -(-max(slots, SHORT) // 8) * 8
-        self.logits = np.zeros((-(-slots // 8) * 8, engine.vocabulary), np.float32)
+        self.rows = tiled(max(slots, together), vectors.VECTORS)
+        self.logits = np.zeros((tiled(slots, vectors.VECTORS), engine.vocabulary), np.float32)
 
     def room(self, widest: int) -> Room:
         kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
         parts = self.engine.threads
-        x = np.zeros((parts, self.rows, padded(widest)), kind)
+        x = np.zeros((parts, self.rows, tiled(widest, vectors.PADDING)), kind)
         return Room(x, np.ones((parts, self.rows), np.float32))
 
     def known(self, ids: Ids) -> Int[Array, " n"]:
@@ -110,7 +110,7 @@ class Engine(ABC):
         width = layers[0][0][0].shape[1] if layers else 1
         kind = np.int8 if self.dtype == "int8" else np.float32
         made = Matrices(
-            np.zeros((len(layers), rows, padded(width)), kind),
+            np.zeros((len(layers), rows, tiled(width, vectors.PADDING)), kind),
             np.ones((len(layers), rows), np.float32),
             np.zeros((len(layers), rows), np.float32),
         )

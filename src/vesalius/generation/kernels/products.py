@@ -9,8 +9,8 @@ from numba.extending import overload
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.teams import Member
-from vesalius.generation.kernels.vectors import PADDING, tile
+from vesalius.generation.kernels.teams import Member, meet
+from vesalius.generation.kernels.vectors import ROWS, VECTORS, tile
 
 NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH = range(6)
 ACTIVATIONS = {
@@ -20,7 +20,9 @@ ACTIVATIONS = {
     "gelu": GELU,
     "gelu_tanh": GELU_TANH,
 }
-one_by_one, four_by_four, two_by_eight = tile(1, 1, 4), tile(4, 4, 1), tile(2, 8, 1)
+one_by_one = tile(1, 1, 4, fetches=True)
+several_first = tile(ROWS, VECTORS, 1, fetches=True)
+several = tile(ROWS, VECTORS, 1, fetches=False)
 
 
 class Matrices(NamedTuple):
@@ -79,28 +81,54 @@ def activate(kind: int, y: Array) -> None:
             y[i] = y[i] / (one + exponential(np.float32(-2 * math.sqrt(2 / math.pi)) * u))
 
 
-def prepare(x: Array, width: int, ready: Array, coarse: Array) -> None:
-    """Vectors as the matrix wants them, with zeros where it has them."""
+@compiled
+def share(member: Member, n: int) -> tuple[int, int]:
+    """The rows that a thread sees to; a single one is every thread's, which needs no meeting."""
+    if n == 1:
+        return 0, 1
+    return member.part * n // member.parts, (member.part + 1) * n // member.parts
+
+
+@compiled
+def settle(member: Member, n: int) -> None:
+    """Wait for the rows of others."""
+    if n > 1:
+        meet(member)
+
+
+def prepared(member: Member, x: Array, width: int, room: Room) -> tuple[Array, Array]:
+    """Vectors as the matrix wants them, with zeros where it has them, and a scale for each."""
     raise AssertionError("compiled code has its own, below")
 
 
-@overload(prepare, jit_options={"fastmath": True})
-def _prepare(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
-    return _as_integers if ready.dtype == types.int16 else _as_they_are
+@overload(prepared, jit_options={"fastmath": True})
+def _prepared(member: Any, x: Any, width: Any, room: Any) -> Any:
+    return _as_integers if room.types[0].dtype == types.int16 else _as_they_are
 
 
-def _as_they_are(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
-    for row in range(len(x)):
+def _as_they_are(member: Any, x: Any, width: Any, room: Any) -> Any:
+    n = len(x)
+    own = member.part if n == 1 else 0
+    ready, ones = room.x[own], room.scale[own]
+    if x.shape[1] == width:
+        return x, ones
+    start, stop = share(member, n)
+    for row in range(start, stop):
         for i in range(uintp(x.shape[1])):
             ready[row, i] = x[row, i]
         ready[row, x.shape[1] : width] = 0
-        coarse[row] = 1
+    settle(member, n)
+    return ready, ones
 
 
-def _as_integers(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
+def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
+    n = len(x)
+    own = member.part if n == 1 else 0
+    ready, coarse = room.x[own], room.scale[own]
     # A sum holds every sixteenth pair of products, of which none may be too large for 32 bits.
     levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
-    for row in range(len(x)):
+    start, stop = share(member, n)
+    for row in range(start, stop):
         largest = np.float32(1e-30)
         for i in range(uintp(x.shape[1])):
             largest = max(largest, abs(x[row, i]))
@@ -109,6 +137,8 @@ def _as_integers(x: Any, width: Any, ready: Any, coarse: Any) -> Any:
             ready[row, i] = np.int16(np.rint(x[row, i] * fine))
         ready[row, x.shape[1] : width] = 0
         coarse[row] = largest / levels
+    settle(member, n)
+    return ready, coarse
 
 
 @compiled
@@ -125,16 +155,12 @@ def some_rows(
     kind: int,
 ) -> None:
     """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
-    fours = start if n == 1 else start + (stop - start) // 4 * 4
-    for i in range(start, fours, 4):
-        b = 0
-        while n - b > 4:
-            two_by_eight(weight, i, x, b, out)
-            two_by_eight(weight, i + 2, x, b, out)
-            b += 8
-        if n > b:
-            four_by_four(weight, i, x, b, out)
-    for i in range(fours, stop):
+    whole = start if n == 1 else start + (stop - start) // ROWS * ROWS
+    for i in range(start, whole, ROWS):
+        several_first(weight, i, x, 0, out)
+        for b in range(VECTORS, n, VECTORS):
+            several(weight, i, x, b, out)
+    for i in range(whole, stop):
         for row in range(n):
             one_by_one(weight, i, x, row, out)
     for row in range(n):
@@ -150,26 +176,17 @@ def multiply(
 ) -> None:
     """A thread's share of g(W x + b) of layer l, for each row of x.
 
-    ``out`` has room for a multiple of eight rows.
+    ``x`` and ``out`` have room for whole tiles of rows. A thread that has its share still has to
+    meet the others.
     """
     weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
     rows, width = weight.shape
-    ready, coarse = room.x[member.part], room.scale[member.part]
-    prepare(x, width, ready, coarse)
-    share = ((rows + member.parts - 1) // member.parts + 3) // 4 * 4
-    start, stop = min(member.part * share, rows), min((member.part + 1) * share, rows)
+    ready, coarse = prepared(member, x, width, room)
+    part = -(-rows // (member.parts * ROWS)) * ROWS
+    start, stop = min(member.part * part, rows), min((member.part + 1) * part, rows)
     some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
 
 
-@compiled
-def finish(scale: Array, bias: Array, kind: int, y: Array) -> None:
-    """What products still lack: scales, biases, the activation."""
-    for row in range(len(y)):
-        for i in range(uintp(y.shape[1])):
-            y[row, i] = y[row, i] * scale[i] + bias[i]
-        activate(kind, y[row])
-
-
-def padded(width: int) -> int:
-    """The columns that a matrix is filled up to."""
-    return -(-width // PADDING) * PADDING
+def tiled(count: int, tile: int) -> int:
+    """So many rows or columns, filled up to whole tiles."""
+    return -(-count // tile) * tile

@@ -1,4 +1,4 @@
-"""A step of transformers, and what a long prompt needs between products of NumPy's."""
+"""A step of transformers."""
 
 import math
 from typing import Any, NamedTuple
@@ -8,11 +8,20 @@ from numba import uintp
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.products import NONE, Matrices, Room, exponential, multiply
+from vesalius.generation.kernels.products import (
+    NONE,
+    Matrices,
+    Room,
+    exponential,
+    multiply,
+    settle,
+    several,
+    share,
+)
 from vesalius.generation.kernels.teams import Member, meet
-from vesalius.generation.kernels.vectors import tile
+from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS, tile
 
-four_by_one = tile(4, 1, 1)
+several_by_one = tile(ROWS, 1, 1, fetches=True)
 
 
 class Norms(NamedTuple):
@@ -51,9 +60,12 @@ class TransformerState(NamedTuple):
     projected: Array
     attended: Array
     added: Array
+    inner: Array
     queries: Array
     scores: Array
-    inner: Array
+    turned: Array
+    """The values of one head, where many tokens attend at once, and what they add up to."""
+    mixed: Array
     room: Room
 
 
@@ -100,8 +112,8 @@ def attend_one(
     q: Array, keys: Array, values: Array, seen: int, root: Any, scores: Array, out: Array
 ) -> None:
     """One head (28) of one token, which sees so many."""
-    for t in range(0, seen, 4):
-        four_by_one(keys, t, q, 0, scores)
+    for t in range(0, seen, ROWS):
+        several_by_one(keys, t, q, 0, scores)
     weights = scores[0, :seen]
     soften(weights, root)
     out[:] = 0
@@ -112,28 +124,67 @@ def attend_one(
 
 
 @compiled
+def attend_many(
+    q: Array, keys: Array, turned: Array, before: int, root: Any, scores: Array, out: Array
+) -> None:
+    """One head of some tokens in a row, which see those before and each other up to themselves.
+
+    ``turned`` are values, a row for each of their numbers.
+    """
+    n, width = len(out), turned.shape[1]
+    for b in range(0, n, VECTORS):
+        for t in range(0, before + min(b + VECTORS, n), ROWS):
+            several(keys, t, q[b : b + VECTORS], 0, scores)
+        for j in range(min(VECTORS, n - b)):
+            seen = before + b + j + 1
+            soften(scores[j, :seen], root)
+            scores[j, seen:width] = 0
+        for i in range(0, len(turned), ROWS):
+            several(turned, i, scores, 0, out[b : b + VECTORS])
+
+
+@compiled
 def attend(
     member: Member, s: TransformerState, l: int, d_k: int, slots: Array, positions: Array
 ) -> None:
     """Remember the keys and values of new tokens, then let each see all up to itself.
 
-    A thread has some of the heads.
+    A thread has some of the heads. Tokens are of different sequences, or follow each other in one.
     """
     keys, values = s.keys[l], s.values[l]
-    heads, d_v = keys.shape[1], values.shape[3]
-    q, scores = s.queries[member.part], s.scores[member.part]
+    n, heads, d_v = len(slots), keys.shape[1], values.shape[3]
+    q, scores, mixed = s.queries[member.part], s.scores[member.part], s.mixed[member.part]
     root = np.float32(1 / math.sqrt(d_k))
     for m in range(member.part, heads, member.parts):
         k, v = (heads + m) * d_k, 2 * heads * d_k + m * d_v
-        for row in range(len(slots)):
+        for row in range(n):
             slot, t = slots[row], positions[row]
+            q[row, :d_k] = s.projected[row, m * d_k : (m + 1) * d_k]
             keys[slot, m, t, :d_k] = s.projected[row, k : k + d_k]
             values[slot, m, t] = s.projected[row, v : v + d_v]
-        for row in range(len(slots)):
+        if n > 1 and slots[0] == slots[1]:
+            seen = positions[n - 1] + 1
+            turned = turn(values[slots[0], m, :seen], s.turned[member.part])
+            attend_many(q, keys[slots[0], m], turned, positions[0], root, scores, mixed[:n])
+            s.attended[:n, m * d_v : (m + 1) * d_v] = mixed[:n, :d_v]
+            continue
+        for row in range(n):
             slot, seen = slots[row], positions[row] + 1
-            q[0, :d_k] = s.projected[row, m * d_k : (m + 1) * d_k]
             out = s.attended[row, m * d_v : (m + 1) * d_v]
-            attend_one(q, keys[slot, m], values[slot, m], seen, root, scores, out)
+            attend_one(q[row : row + 1], keys[slot, m], values[slot, m], seen, root, scores, out)
+
+
+@compiled
+def turn(values: Array, room: Array) -> Array:
+    """Values as rows become columns, both filled up to whole tiles."""
+    n, d_v = values.shape
+    width, height = -(-n // LANES) * LANES, -(-d_v // ROWS) * ROWS
+    turned = room[: height * width].reshape(height, width)
+    for i in range(d_v):
+        for t in range(n):
+            turned[i, t] = values[t, i]
+        turned[i, n:] = 0
+    return turned
 
 
 @compiled
@@ -141,9 +192,13 @@ def transformer_output(
     member: Member, w: TransformerWeights, s: TransformerState, x: Array, logits: Array
 ) -> None:
     """The logits (11) that states of tokens give."""
+    n = len(x)
+    start, stop = share(member, n)
     if w.norm_first:
-        normed = s.normed[member.part][: len(x)]
-        normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, x, normed)
+        normed = s.normed[member.part if n == 1 else 0][:n]
+        one = w.norm
+        normalise(one.weight[0], one.bias[0], w.epsilon, x[start:stop], normed[start:stop])
+        settle(member, n)
         x = normed
     multiply(member, w.output, 0, x, s.room, logits, NONE)
     meet(member)
@@ -161,47 +216,40 @@ def transformer_step(
 ) -> None:
     """Read tokens that are embedded already; logits are of the last so many rows."""
     n = len(slots)
-    x, normed = s.x[member.part][:n], s.normed[member.part][:n]
-    x[:] = s.embedded[:n]
-    if not w.norm_first:
-        normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, x, x)
+    own = member.part if n == 1 else 0
+    x, normed = s.x[own][:n], s.normed[own][:n]
+    start, stop = share(member, n)
+    mine, mine_normed, added = x[start:stop], normed[start:stop], s.added[start:stop]
+    mine[:] = s.embedded[start:stop]
+    if w.norm_first:
+        read = normed
+    else:
+        read = x
+        normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, mine, mine)
     for l in range(len(w.inner.weight)):
         one, two = w.attention_norm, w.feedforward_norm
         if w.norm_first:
-            normalise(one.weight[l], one.bias[l], w.epsilon, x, normed)
-        else:
-            normed[:] = x
-        multiply(member, w.projections, l, normed, s.room, s.projected, NONE)
+            normalise(one.weight[l], one.bias[l], w.epsilon, mine, mine_normed)
+        settle(member, n)
+        multiply(member, w.projections, l, read, s.room, s.projected, NONE)
         meet(member)
         attend(member, s, l, w.d_k, slots, positions)
         meet(member)
         multiply(member, w.attention_output, l, s.attended[:n], s.room, s.added, NONE)
         meet(member)
-        add(x, s.added)
+        add(mine, added)
         if w.norm_first:
-            normalise(two.weight[l], two.bias[l], w.epsilon, x, normed)
+            normalise(two.weight[l], two.bias[l], w.epsilon, mine, mine_normed)
         else:
-            normalise(one.weight[l], one.bias[l], w.epsilon, x, x)
-            normed[:] = x
-        multiply(member, w.inner, l, normed, s.room, s.inner, w.activation)
+            normalise(one.weight[l], one.bias[l], w.epsilon, mine, mine)
+        settle(member, n)
+        multiply(member, w.inner, l, read, s.room, s.inner, w.activation)
         meet(member)
         multiply(member, w.outer, l, s.inner[:n], s.room, s.added, NONE)
         meet(member)
-        add(x, s.added)
+        add(mine, added)
         if not w.norm_first:
-            normalise(two.weight[l], two.bias[l], w.epsilon, x, x)
-    transformer_output(member, w, s, x[n - last :], logits)
-
-
-@compiled
-def normalise_rows(weight: Array, bias: Array, epsilon: float, x: Array) -> None:
-    normalise(weight, bias, epsilon, x, x)
-
-
-@compiled
-def soften_causally(root: float, scores: Array) -> None:
-    """Softmax of scores (heads x n x n) over the tokens up to each; zero for later ones."""
-    for m in range(len(scores)):
-        for t in range(scores.shape[1]):
-            soften(scores[m, t, : t + 1], np.float32(root))
-            scores[m, t, t + 1 :] = 0
+            normalise(two.weight[l], two.bias[l], w.epsilon, mine, mine)
+    settle(member, n)
+    if last:
+        transformer_output(member, w, s, x[n - last :], logits)

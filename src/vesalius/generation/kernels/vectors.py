@@ -18,17 +18,23 @@ LANES = 8
 """Sums in a vector of 256 bits; Zen 4 is no faster with twice as many."""
 PADDING = 64
 """Rows of matrices are filled up with zeros to a multiple of this: no tile has a remainder."""
-AHEAD, LINE = 8192, 64
+AHEAD, LINE = 1024, 64
 """Bytes before their turn that memory is asked for them, and how many come at once."""
-PAIRS = binding.get_host_cpu_features().get("avx2", False)
+_FEATURES = binding.get_host_cpu_features()
+PAIRS = _FEATURES.get("avx2", False)
 """Whether products of 16-bit integers can be added up in pairs here."""
+ROWS, VECTORS = (6, 4) if _FEATURES.get("avx512vl", False) else (4, 3)
+"""What a tile of several has: sums for half of the processor's registers, or some more."""
 
 BYTE, SHORT, INT, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
 FAST = ("contract", "reassoc")
 
 
-def tile(rows: int, vectors: int, chains: int) -> Callable[..., None]:
-    """``f(weight, i, x, b, out)``: out[b + j, i + r] becomes row i + r of weight times x[b + j]."""
+def tile(rows: int, vectors: int, chains: int, fetches: bool) -> Callable[..., None]:
+    """``f(weight, i, x, b, out)``: out[b + j, i + r] becomes row i + r of weight times x[b + j].
+
+    On its way it may ask memory for what comes next.
+    """
 
     @intrinsic
     def product(context: Any, weight: Any, i: Any, x: Any, b: Any, out: Any) -> Any:
@@ -42,7 +48,8 @@ def tile(rows: int, vectors: int, chains: int) -> Callable[..., None]:
             ]
             firsts = (values[1], values[3])
             whole = signature.args[0].dtype == types.float32
-            _Tile(builder, made, firsts, (rows, vectors, chains), whole, pairs).write()
+            size = rows, vectors, chains
+            _Tile(builder, made, firsts, size, fetches, whole, pairs).write()
             return context.get_dummy_value()
 
         return types.void(weight, i, x, b, out), generate
@@ -59,12 +66,13 @@ class _Tile:
         arrays: list[Any],
         firsts: tuple[Any, Any],
         size: tuple[int, int, int],
+        fetches: bool,
         whole: bool,
         pairs: bool,
     ) -> None:
         self.builder, (self.weight, self.x, self.out) = builder, arrays
         (self.i, self.b), (self.rows, self.vectors, self.chains) = firsts, size
-        self.index = self.i.type
+        self.index, self.fetches = self.i.type, fetches
         self.width = cgutils.unpack_tuple(builder, self.weight.shape)[1]
         self.pairs, self.element, self.size = pairs, *((FLOAT, 4) if whole else (BYTE, 1))
         self.columns = 2 * LANES if pairs else LANES
@@ -101,7 +109,7 @@ class _Tile:
             xs = [self._load(vector, at, kind) for vector in vectors]
             new_line = chain * self.columns * self.size % LINE == 0
             for row in matrix:
-                if new_line:
+                if new_line and self.fetches:
                     self._fetch(row, at)
                 w = self._widened(self._load(row, at, self.element))
                 added += [self._add(sums[len(added) + j], w, x) for j, x in enumerate(xs)]
@@ -156,12 +164,15 @@ class _Tile:
         return loaded
 
     def _fetch(self, row: Any, at: Any) -> None:
+        """Ask for a single row's columns to come, or for the same ones of the rows to come."""
         builder = self.builder
-        later = builder.add(at, self._number(AHEAD // self.size))
+        rows = builder.mul(self.width, self._number(self.rows))
+        distance = self._number(AHEAD // self.size) if self.rows == 1 else rows
+        later = builder.add(at, distance)
         place = builder.gep(row, [later], source_etype=self.element)
         kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # To the second level of the cache: the first has little more room than the vectors need.
+        # To the second level of the cache: the first has no room for more rows.
         to_read, level, data = (ir.Constant(INT, value) for value in (0, 2, 1))
         builder.call(fetch, [place, to_read, level, data])
 
