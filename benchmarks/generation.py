@@ -13,9 +13,6 @@ import shlex
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +20,10 @@ from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
-import numba
 import numpy as np
+from families import Family, measure_families
 from peers.contestants import CONTESTANTS, LONG_PROMPT, PROMPTS, Missing, Worker
+from reading import Reading, weight_bytes
 
 import vesalius as vs
 from vesalius.machine import physical_cores, processor
@@ -51,60 +49,10 @@ def stirred() -> Model:
     return model
 
 
-def weight_bytes(model: Model) -> dict[str, float]:
-    """Bytes of weights that one token needs, by how they are kept.
-
-    All but the positions: of these, and of the embedding that is looked up, it needs one column.
-    Quantised, matrices have a scale in single precision for each output, or in q8_0 one in half
-    precision for 32 numbers; vectors stay as they are.
-    """
-    arrays = [a for name, a in model.state.items() if name != "positions.weight"]
-    matrices = sum(a.size for a in arrays if a.ndim == 2)
-    outputs = sum(len(a) for a in arrays if a.ndim == 2)
-    vectors = sum(a.size for a in arrays if a.ndim == 1)
-    return {
-        "float32": 4 * (matrices + vectors),
-        "int8": matrices + 4 * outputs + 4 * vectors,
-        "q8_0": matrices * 34 / 32 + 4 * vectors,
-    }
-
-
-class Reading:
-    """How quickly this machine reads: a GiB is summed by NumPy in threads and by Numba."""
-
-    def __init__(self, threads: int) -> None:
-        self.array = np.ones(2**28, np.float32)
-        pool, parts = ThreadPoolExecutor(threads), np.array_split(self.array, threads)
-        total = _compiled_sum(threads)
-        total(self.array)
-        self.ways = [lambda: list(pool.map(np.sum, parts)), lambda: total(self.array)]
-
-    def measure(self) -> float:
-        """Bytes a second, the best of a few times."""
-        times = []
-        for way in self.ways * 3:
-            start = time.perf_counter()
-            way()
-            times.append(time.perf_counter() - start)
-        return self.array.nbytes / min(times)
-
-
-def _compiled_sum(threads: int) -> Callable[[np.ndarray], Any]:
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-
-    @numba.njit(parallel=True, fastmath=True)
-    def total(array: np.ndarray) -> Any:
-        kept = np.float32(0)
-        for i in numba.prange(array.size):
-            kept += array[i]
-        return kept
-
-    return total
-
-
 @dataclass
 class Results:
     workers: list[Worker]
+    families: list[Family]
     left_out: list[str]
     needed: dict[str, float]
     threads: int
@@ -184,7 +132,8 @@ def contest(wanted: list[str], rounds: int, threads: int, new: int) -> Results:
                 after = reading.measure()
                 worker.bandwidths.append(max(before, after))
                 before = after
-    return Results(workers, left_out, needed, threads, rounds, new)
+    families = [] if wanted else measure_families(reading, rounds, threads, new)
+    return Results(workers, families, left_out, needed, threads, rounds, new)
 
 
 def report(results: Results) -> list[str]:
@@ -218,7 +167,7 @@ def report(results: Results) -> list[str]:
         f"different texts.",
         "",
     ]
-    return lines + _first_token(results) + _batch(results)
+    return lines + _first_token(results) + _batch(results) + _families(results)
 
 
 def _first_token(results: Results) -> list[str]:
@@ -255,6 +204,25 @@ def _batch(results: Results) -> list[str]:
         lines.append(
             f"| {worker.contestant.name} | {worker.contestant.precision} | {median:.1f} "
             f"| {low:.1f} to {high:.1f} | {median / results.speeds(worker)[0]:.2f} |"
+        )
+    return [*lines, ""]
+
+
+def _families(results: Results) -> list[str]:
+    if not results.families:
+        return []
+    lines = [
+        "### Other families, larger than the cache",
+        "",
+        "| model | weights | MB a token | tokens/s | of the bound | from, to |",
+        "| --- | --- | ---: | ---: | ---: | --- |",
+    ]
+    for family in results.families:
+        shares = family.shares
+        lines.append(
+            f"| {family.label} | {family.precision} | {family.needed / 1e6:.0f} "
+            f"| {family.speed:.1f} | {statistics.median(shares):.0%} "
+            f"| {min(shares):.0%} to {max(shares):.0%} |"
         )
     return [*lines, ""]
 

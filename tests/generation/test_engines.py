@@ -96,6 +96,18 @@ def test_prompts_of_all_lengths_fill_their_tiles(length):
     assert error(got, expected(model, IDS[: length + 1])) < 1e-5
 
 
+def test_prompts_are_read_together(model):
+    """Of different lengths, across the number of tokens that are read at once."""
+    prompts = [IDS[:5], IDS[3:4], IDS[2 : TOGETHER + 1], IDS[7:9], IDS[1:8]]
+    session = engine(model, threads=1).session(6, TOGETHER + 2)
+    slots = [4, 0, 5, 1, 2]
+    got = session.read_many(slots, prompts).copy()
+    following = session.step(slots, IDS[:5])
+    for i, prompt in enumerate(prompts):
+        assert error(got[i], expected(model, prompt)) < 1e-5
+        assert error(following[i], expected(model, [*prompt, IDS[i]])) < 1e-5
+
+
 def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
     monkeypatch.setattr(vectors, "PAIRS", False)
     model = lively(*MODELS["gpt2"])

@@ -170,15 +170,15 @@ class _Run:
 
     def _read(self, samples: int) -> list[Any]:
         """The logits after each prompt, which is read once; other samples begin as the first."""
-        logits: list[Any] = []
-        for slot, sequence in enumerate(self.sequences):
-            if slot % samples == 0:
-                last = sequence.before[-self.context :] if self.context else sequence.before
-                logits.append(self.session.read(slot, last).copy())
-            else:
+        firsts = range(0, len(self.sequences), samples)
+        prompts = [self.sequences[slot].before for slot in firsts]
+        if self.context:
+            prompts = [prompt[-self.context :] for prompt in prompts]
+        logits = self.session.read_many(firsts, prompts)
+        for slot in range(len(self.sequences)):
+            if slot not in firsts:
                 self.session.copy(slot - 1, slot)
-                logits.append(logits[-1])
-        return logits
+        return [logits[slot // samples] for slot in range(len(self.sequences))]
 
     def _draw(self, slot: int, logits: Any) -> None:
         sequence = self.sequences[slot]

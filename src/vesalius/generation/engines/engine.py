@@ -34,8 +34,9 @@ class Session(ABC):
 
     def __init__(self, engine: "Engine", slots: int, together: int = 1) -> None:
         self.engine = engine
-        self.rows = tiled(max(slots, together), vectors.VECTORS)
-        self.logits = np.zeros((tiled(slots, vectors.VECTORS), engine.vocabulary), np.float32)
+        # Tiles may begin at any row and end beyond the last.
+        self.rows = max(slots, together) + vectors.VECTORS
+        self.logits = np.zeros((slots + vectors.VECTORS, engine.vocabulary), np.float32)
 
     def room(self, widest: int) -> Room:
         kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
@@ -62,8 +63,11 @@ class Session(ABC):
         return [np.zeros((*shape, width), np.float32) for width in widths]
 
     @abstractmethod
+    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """Begin sequences anew with these tokens; the logits of the next, until the next call."""
+
     def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
-        """Begin a sequence anew with these tokens; the logits of the next, until the next call."""
+        return self.read_many([slot], [ids])[0]
 
     @abstractmethod
     def step(self, slots: Ids, ids: Ids) -> Logits:

@@ -1,7 +1,9 @@
 """Decoding with the feedforward language model."""
 
+from collections.abc import Sequence
+
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy import ndarray as Array
 
 from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
@@ -48,12 +50,14 @@ class FeedforwardSession(Session):
         self.state = FeedforwardState(joined, hidden, x, room)
         self.windows = np.zeros((slots, config.context), np.int64)
 
-    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
-        window = self.windows[slot]
-        last = self.known(ids)[-len(window) :]
-        window[:] = self.start
-        window[len(window) - len(last) :] = last
-        return self._run(np.array([slot]))[0]
+    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        chosen = np.asarray(slots, np.int64)
+        for slot, prompt in zip(chosen, prompts, strict=True):
+            window = self.windows[slot]
+            last = self.known(prompt)[-len(window) :]
+            window[:] = self.start
+            window[len(window) - len(last) :] = last
+        return self._run(chosen)
 
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)

@@ -1,7 +1,8 @@
 """Decoding with recurrent networks: rnn and lstm."""
 
+from collections.abc import Sequence
+
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
@@ -51,14 +52,20 @@ class RecurrentSession(Session):
             room=self.room(max(config.embedding + width, 2 * width)),
         )
 
-    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
+    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """All prompts side by side, token by token, each until its end."""
+        chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]
         for part in (self.state.hidden, self.state.cells):
-            part[:, slot] = 0
-        read, slots = self.known(ids), np.array([slot])
+            part[:, chosen] = 0
+        lengths = np.array([len(prompt) for prompt in read])
+        logits = np.zeros((len(read), self.engine.vocabulary), np.float32)
         with LOCK:
-            for i in range(len(read)):
-                self._step(read[i : i + 1], slots, i == len(read) - 1)
-        return self.logits[0]
+            for i in range(lengths.max()):
+                alive = np.flatnonzero(lengths > i)
+                ends = lengths[alive] == i + 1
+                self._step(np.array([read[k][i] for k in alive]), chosen[alive], ends.any())
+                logits[alive[ends]] = self.logits[: len(alive)][ends]
+        return logits
 
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)

@@ -1,6 +1,6 @@
 """Decoding with transformers: transformer, gpt2 and igpt."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,23 +100,29 @@ class TransformerSession(Session):
         )
         self.lengths = np.zeros(slots, np.int64)
 
-    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
-        read = self.known(ids)
-        n = self.lengths[slot] = len(read)
-        assert n <= self.length, "a session is made for what it will hold"
+    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """All prompts, one after the other, so many tokens at a time."""
+        lengths = [len(prompt) for prompt in prompts]
+        assert max(lengths) <= self.length, "a session is made for what it will hold"
+        read = self.known(np.concatenate([np.asarray(prompt, np.int64) for prompt in prompts]))
+        chosen = np.repeat(slots, lengths)
+        positions = np.concatenate([np.arange(length) for length in lengths])
+        ends = np.cumsum(lengths) - 1
         with LOCK:
-            for start in range(0, n, TOGETHER):
-                stop = min(start + TOGETHER, n)
-                positions = np.arange(start, stop)
-                self._step(read[start:stop], np.full(stop - start, slot), positions, stop == n)
-        return self.logits[0]
+            for start in range(0, len(read), TOGETHER):
+                part = slice(start, start + TOGETHER)
+                here = (ends >= start) & (ends < part.stop)
+                wanted, logits = ends[here] - start, self.logits[np.argmax(here) :]
+                self._step(read[part], chosen[part], positions[part], wanted, logits)
+        self.lengths[slots] = lengths
+        return self.logits[: len(prompts)]
 
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)
         read, positions = self.known(ids), self.lengths[chosen]
         assert positions.max() < self.length, "a session is made for what it will hold"
         with LOCK:
-            self._step(read, chosen, positions, len(read))
+            self._step(read, chosen, positions, np.arange(len(read)), self.logits)
         self.lengths[chosen] += 1
         return self.logits[: len(chosen)]
 
@@ -128,10 +134,10 @@ class TransformerSession(Session):
         for kept in (self.state.keys, self.state.values):
             kept[:, target, :, :n] = kept[:, source, :, :n]
 
-    def _step(self, ids: Array, slots: Array, positions: Array, last: int) -> None:
-        self.state.embedded[: len(ids)] = self.embedded(ids, positions)
-        arguments = self.weights, self.state, slots, positions, self.logits, last
+    def _step(
+        self, ids: Array, slots: Array, positions: Array, wanted: Array, logits: Logits
+    ) -> None:
+        embedded = self.engine.embedding[ids] + self.positions[positions]
+        self.state.embedded[: len(ids)] = embedded
+        arguments = self.weights, self.state, slots, positions, wanted, logits
         self.engine.run(transformer_step, *arguments)
-
-    def embedded(self, ids: Array, positions: Array) -> Float[Array, "n d_e"]:
-        return self.engine.embedding[ids] + self.positions[positions]

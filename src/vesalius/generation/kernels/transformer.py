@@ -149,7 +149,7 @@ def attend(
 ) -> None:
     """Remember the keys and values of new tokens, then let each see all up to itself.
 
-    A thread has some of the heads. Tokens are of different sequences, or follow each other in one.
+    A thread has some of the heads. Tokens of one sequence follow each other.
     """
     keys, values = s.keys[l], s.values[l]
     n, heads, d_v = len(slots), keys.shape[1], values.shape[3]
@@ -162,16 +162,23 @@ def attend(
             q[row, :d_k] = s.projected[row, m * d_k : (m + 1) * d_k]
             keys[slot, m, t, :d_k] = s.projected[row, k : k + d_k]
             values[slot, m, t] = s.projected[row, v : v + d_v]
-        if n > 1 and slots[0] == slots[1]:
-            seen = positions[n - 1] + 1
-            turned = turn(values[slots[0], m, :seen], s.turned[member.part])
-            attend_many(q, keys[slots[0], m], turned, positions[0], root, scores, mixed[:n])
-            s.attended[:n, m * d_v : (m + 1) * d_v] = mixed[:n, :d_v]
-            continue
-        for row in range(n):
-            slot, seen = slots[row], positions[row] + 1
-            out = s.attended[row, m * d_v : (m + 1) * d_v]
-            attend_one(q[row : row + 1], keys[slot, m], values[slot, m], seen, root, scores, out)
+        row = 0
+        while row < n:
+            slot, end = slots[row], row + 1
+            while end < n and slots[end] == slot:
+                end += 1
+            before, place = positions[row], slice(m * d_v, (m + 1) * d_v)
+            if end == row + 1:
+                out = s.attended[row, place]
+                attend_one(
+                    q[row:end], keys[slot, m], values[slot, m], before + 1, root, scores, out
+                )
+            else:
+                turned = turn(values[slot, m, : positions[end - 1] + 1], s.turned[member.part])
+                out = mixed[: end - row]
+                attend_many(q[row:end], keys[slot, m], turned, before, root, scores, out)
+                s.attended[row:end, place] = out[:, :d_v]
+            row = end
 
 
 @compiled
@@ -189,18 +196,25 @@ def turn(values: Array, room: Array) -> Array:
 
 @compiled
 def transformer_output(
-    member: Member, w: TransformerWeights, s: TransformerState, x: Array, logits: Array
+    member: Member,
+    w: TransformerWeights,
+    s: TransformerState,
+    x: Array,
+    wanted: Array,
+    logits: Array,
 ) -> None:
-    """The logits (11) that states of tokens give."""
-    n = len(x)
+    """The logits (11) that states of the wanted tokens give."""
+    n = len(wanted)
+    normed = s.normed[member.part if n == 1 else 0][:n]
     start, stop = share(member, n)
-    if w.norm_first:
-        normed = s.normed[member.part if n == 1 else 0][:n]
-        one = w.norm
-        normalise(one.weight[0], one.bias[0], w.epsilon, x[start:stop], normed[start:stop])
-        settle(member, n)
-        x = normed
-    multiply(member, w.output, 0, x, s.room, logits, NONE)
+    for i in range(start, stop):
+        row, out = x[wanted[i] : wanted[i] + 1], normed[i : i + 1]
+        if w.norm_first:
+            normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, row, out)
+        else:
+            out[:] = row
+    settle(member, n)
+    multiply(member, w.output, 0, normed, s.room, logits, NONE)
     meet(member)
 
 
@@ -211,10 +225,10 @@ def transformer_step(
     s: TransformerState,
     slots: Array,
     positions: Array,
+    wanted: Array,
     logits: Array,
-    last: int,
 ) -> None:
-    """Read tokens that are embedded already; logits are of the last so many rows."""
+    """Read tokens that are embedded already; logits are of the wanted ones."""
     n = len(slots)
     own = member.part if n == 1 else 0
     x, normed = s.x[own][:n], s.normed[own][:n]
@@ -251,5 +265,5 @@ def transformer_step(
         if not w.norm_first:
             normalise(two.weight[l], two.bias[l], w.epsilon, mine, mine)
     settle(member, n)
-    if last:
-        transformer_output(member, w, s, x[n - last :], logits)
+    if len(wanted):
+        transformer_output(member, w, s, x, wanted, logits)

@@ -1,0 +1,66 @@
+"""What a token has to read, and how quickly this machine reads."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+
+from vesalius.model import Model
+
+
+def weight_bytes(model: Model) -> dict[str, float]:
+    """Bytes of weights that one token needs, by how they are kept.
+
+    All but what is looked up, which are the positions, and the embedding where it is not the
+    output too: of these it needs one column.
+    Quantised, matrices have a scale in single precision for each output, or in q8_0 one in half
+    precision for 32 numbers; vectors stay as they are.
+    """
+    looked_up = {"positions.weight"}
+    if not getattr(model.config, "tied", False):
+        looked_up.add("embedding.weight")
+    arrays = [a for name, a in model.state.items() if name not in looked_up]
+    matrices = sum(a.size for a in arrays if a.ndim == 2)
+    outputs = sum(len(a) for a in arrays if a.ndim == 2)
+    vectors = sum(a.size for a in arrays if a.ndim == 1)
+    return {
+        "float32": 4 * (matrices + vectors),
+        "int8": matrices + 4 * outputs + 4 * vectors,
+        "q8_0": matrices * 34 / 32 + 4 * vectors,
+    }
+
+
+class Reading:
+    """How quickly this machine reads: a GiB is summed by NumPy in threads and by Numba."""
+
+    def __init__(self, threads: int) -> None:
+        self.array = np.ones(2**28, np.float32)
+        pool, parts = ThreadPoolExecutor(threads), np.array_split(self.array, threads)
+        total = _compiled_sum(threads)
+        total(self.array)
+        self.ways = [lambda: list(pool.map(np.sum, parts)), lambda: total(self.array)]
+
+    def measure(self) -> float:
+        """Bytes a second, the best of a few times."""
+        times = []
+        for way in self.ways * 3:
+            start = time.perf_counter()
+            way()
+            times.append(time.perf_counter() - start)
+        return self.array.nbytes / min(times)
+
+
+def _compiled_sum(threads: int) -> Callable[[np.ndarray], Any]:
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+    @numba.njit(parallel=True, fastmath=True)
+    def total(array: np.ndarray) -> Any:
+        kept = np.float32(0)
+        for i in numba.prange(array.size):
+            kept += array[i]
+        return kept
+
+    return total
