@@ -41,7 +41,7 @@ class Session(ABC):
     def room(self, widest: int) -> Room:
         kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
         parts = self.engine.threads
-        x = np.zeros((parts, self.rows, tiled(widest, vectors.PADDING)), kind)
+        x = np.zeros((parts, self.rows, _columns(widest)), kind)
         return Room(x, np.ones((parts, self.rows), np.float32))
 
     def known(self, ids: Ids) -> Int[Array, " n"]:
@@ -55,12 +55,12 @@ class Session(ABC):
         return read
 
     def shared(self, *widths: int) -> list[Array]:
-        return [np.zeros((self.rows, width), np.float32) for width in widths]
+        return [np.zeros((self.rows, _columns(width)), np.float32) for width in widths]
 
     def own(self, *widths: int) -> list[Array]:
         """Room that each thread has for itself."""
         shape = self.engine.threads, self.rows
-        return [np.zeros((*shape, width), np.float32) for width in widths]
+        return [np.zeros((*shape, _columns(width)), np.float32) for width in widths]
 
     @abstractmethod
     def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
@@ -130,6 +130,14 @@ class Engine(ABC):
                 if bias is not None:
                     made.bias[l, place] = bias
         return made
+
+
+def _columns(width: int) -> int:
+    """Columns of vectors that matrices meet: zeros up to whole tiles, and a line of the cache.
+
+    Rows of a power of two of bytes would drive each other out of the cache.
+    """
+    return tiled(width, vectors.PADDING) + vectors.LINE // 4
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class FeedforwardSession(Session):
         self.weights, config, self.start = engine.weights, engine.config, engine.start
         joined, hidden = self.shared(config.context * config.embedding, config.hidden)
         (x,) = self.own(config.hidden)
-        room = self.room(max(joined.shape[1], hidden.shape[1]))
+        room = self.room(max(config.context * config.embedding, config.hidden))
         self.state = FeedforwardState(joined, hidden, x, room)
         self.windows = np.zeros((slots, config.context), np.int64)
 
@@ -68,7 +68,8 @@ class FeedforwardSession(Session):
 
     def _run(self, slots: Int[Array, " rows"]) -> Logits:
         n = len(slots)
-        self.state.joined[:n] = self.engine.embedding[self.windows[slots]].reshape(n, -1)
+        joined = self.engine.embedding[self.windows[slots]].reshape(n, -1)
+        self.state.joined[:n, : joined.shape[1]] = joined
         with LOCK:
             self.engine.run(feedforward_step, self.weights, self.state, n, self.logits)
         return self.logits[:n]

@@ -26,6 +26,7 @@ class RecurrentEngine(Engine):
             others=self.matrices(*(joined(l) for l in range(1, config.layers))),
             output=self.matrices([(output, state.get("output_bias"))]),
             activation=ACTIVATIONS[getattr(config, "activation", "tanh")],
+            below=config.embedding,
         )
 
     def session(self, slots: int, length: int) -> "RecurrentSession":
@@ -74,7 +75,8 @@ class RecurrentSession(Session):
         return self.logits[: len(chosen)]
 
     def _step(self, ids: Array, slots: Array, read: bool) -> None:
-        self.state.embedded[: len(ids)] = self.engine.embedding[ids]
+        embedding = self.engine.embedding
+        self.state.embedded[: len(ids), : embedding.shape[1]] = embedding[ids]
         arguments = self.weights, self.state, slots, self.logits, read
         self.engine.run(recurrent_step, *arguments)
 

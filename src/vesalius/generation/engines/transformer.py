@@ -138,6 +138,6 @@ class TransformerSession(Session):
         self, ids: Array, slots: Array, positions: Array, wanted: Array, logits: Logits
     ) -> None:
         embedded = self.engine.embedding[ids] + self.positions[positions]
-        self.state.embedded[: len(ids)] = embedded
+        self.state.embedded[: len(ids), : embedded.shape[1]] = embedded
         arguments = self.weights, self.state, slots, positions, wanted, logits
         self.engine.run(transformer_step, *arguments)

@@ -97,7 +97,7 @@ def settle(member: Member, n: int) -> None:
 
 
 def prepared(member: Member, x: Array, width: int, room: Room) -> tuple[Array, Array]:
-    """Vectors as the matrix wants them, with zeros where it has them, and a scale for each."""
+    """Vectors as the matrix wants them, and a scale for each."""
     raise AssertionError("compiled code has its own, below")
 
 
@@ -107,18 +107,7 @@ def _prepared(member: Any, x: Any, width: Any, room: Any) -> Any:
 
 
 def _as_they_are(member: Any, x: Any, width: Any, room: Any) -> Any:
-    n = len(x)
-    own = member.part if n == 1 else 0
-    ready, ones = room.x[own], room.scale[own]
-    if x.shape[1] == width:
-        return x, ones
-    start, stop = share(member, n)
-    for row in range(start, stop):
-        for i in range(uintp(x.shape[1])):
-            ready[row, i] = x[row, i]
-        ready[row, x.shape[1] : width] = 0
-    settle(member, n)
-    return ready, ones
+    return x, room.scale[0]
 
 
 def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
@@ -130,12 +119,11 @@ def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
     start, stop = share(member, n)
     for row in range(start, stop):
         largest = np.float32(1e-30)
-        for i in range(uintp(x.shape[1])):
+        for i in range(uintp(width)):
             largest = max(largest, abs(x[row, i]))
         fine = levels / largest
-        for i in range(uintp(x.shape[1])):
+        for i in range(uintp(width)):
             ready[row, i] = np.int16(np.rint(x[row, i] * fine))
-        ready[row, x.shape[1] : width] = 0
         coarse[row] = largest / levels
     settle(member, n)
     return ready, coarse
@@ -176,8 +164,8 @@ def multiply(
 ) -> None:
     """A thread's share of g(W x + b) of layer l, for each row of x.
 
-    ``x`` and ``out`` have room for whole tiles of rows. A thread that has its share still has to
-    meet the others.
+    ``x`` has zeros up to whole tiles of columns, and both have room for whole tiles of rows. A
+    thread that has its share still has to meet the others.
     """
     weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
     rows, width = weight.shape

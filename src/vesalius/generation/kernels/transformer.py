@@ -72,7 +72,7 @@ class TransformerState(NamedTuple):
 @compiled
 def normalise(weight: Array, bias: Array, epsilon: float, x: Array, out: Array) -> None:
     """Layer normalisation (38) of each row."""
-    width = uintp(x.shape[1])
+    width = uintp(len(weight))
     for row in range(len(x)):
         mean = np.float32(0)
         for i in range(width):
