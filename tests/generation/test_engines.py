@@ -117,15 +117,16 @@ def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
     assert error(session.step([0], IDS[6:7])[0], expected(network, IDS[:7])) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["gpt2", "lstm", "ffnn, deep"])
+@pytest.mark.parametrize("name", ["gpt2", "variant 1", "lstm", "ffnn, deep"])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_two_threads_give_the_very_same_numbers_as_one(name, dtype, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     model = lively(*MODELS[name])
-    sessions = [engine(model, dtype, threads=n).session(2, 64) for n in (1, 2)]
+    sessions = [engine(model, dtype, threads=n).session(2, len(IDS)) for n in (1, 2)]
     for _ in range(2):  # the first time is on one thread anyway
-        one, two = (s.read(0, IDS[:9]).copy() for s in sessions)
-        assert (one == two).all()
+        for length in (len(IDS), 9):
+            one, two = (s.read(0, IDS[:length]).copy() for s in sessions)
+            assert (one == two).all()
         for session in sessions:
             session.copy(0, 1)
         for token in IDS[9:30]:

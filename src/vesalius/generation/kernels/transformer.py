@@ -183,14 +183,13 @@ def attend(
 
 @compiled
 def turn(values: Array, room: Array) -> Array:
-    """Values as rows become columns, both filled up to whole tiles."""
+    """Values whose rows became columns, both up to whole tiles; what fills these up has no weight."""
     n, d_v = values.shape
     width, height = -(-n // LANES) * LANES, -(-d_v // ROWS) * ROWS
     turned = room[: height * width].reshape(height, width)
     for i in range(d_v):
         for t in range(n):
             turned[i, t] = values[t, i]
-        turned[i, n:] = 0
     return turned
 
 
