@@ -6,7 +6,7 @@ from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
 from vesalius.generation.kernels.products import NONE, Matrices, Room, multiply
-from vesalius.generation.kernels.teams import Member, meet
+from vesalius.generation.kernels.teams import Member, call_others, meet
 
 
 class FeedforwardWeights(NamedTuple):
@@ -29,6 +29,7 @@ def feedforward_step(
     member: Member, w: FeedforwardWeights, s: FeedforwardState, n: int, logits: Array
 ) -> None:
     """Windows that are embedded already to logits."""
+    call_others(member)
     multiply(member, w.first, 0, s.joined[:n], s.room, s.hidden, w.activation)
     meet(member)
     for l in range(len(w.others.weight)):

@@ -15,7 +15,7 @@ from vesalius.generation.kernels.products import (
     activate,
     multiply,
 )
-from vesalius.generation.kernels.teams import Member, meet
+from vesalius.generation.kernels.teams import Member, call_others, meet
 
 
 class RecurrentWeights(NamedTuple):
@@ -74,6 +74,7 @@ def recurrent_step(
     read: bool,
 ) -> None:
     """Read tokens that are embedded already; logits if asked for."""
+    call_others(member)
     n, layers, width = len(slots), s.hidden.shape[0], s.hidden.shape[2]
     gates, below = w.first.weight.shape[1] // width, w.below
     kind = NONE if gates == 4 else w.activation

@@ -18,7 +18,7 @@ from vesalius.generation.kernels.products import (
     several,
     share,
 )
-from vesalius.generation.kernels.teams import Member, meet
+from vesalius.generation.kernels.teams import Member, call_others, meet
 from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS, tile
 
 several_by_one = tile(ROWS, 1, 1, fetches=True)
@@ -183,7 +183,7 @@ def attend(
 
 @compiled
 def turn(values: Array, room: Array) -> Array:
-    """Values whose rows became columns, both up to whole tiles; what fills these up has no weight."""
+    """Values whose rows became columns, up to whole tiles; what fills these up has no weight."""
     n, d_v = values.shape
     width, height = -(-n // LANES) * LANES, -(-d_v // ROWS) * ROWS
     turned = room[: height * width].reshape(height, width)
@@ -228,6 +228,7 @@ def transformer_step(
     logits: Array,
 ) -> None:
     """Read tokens that are embedded already; logits are of the wanted ones."""
+    call_others(member)
     n = len(slots)
     own = member.part if n == 1 else 0
     x, normed = s.x[own][:n], s.normed[own][:n]

@@ -7,6 +7,7 @@ the compiler makes bytes wide one by one, at a third of the speed of memory.
 """
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import binding, ir
@@ -27,6 +28,7 @@ ROWS, VECTORS = (6, 4) if _FEATURES.get("avx512vl", False) else (4, 3)
 """What a tile of several has: sums for half of the processor's registers, or some more."""
 
 BYTE, SHORT, INT, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
+FLOATS = ir.VectorType(FLOAT, LANES)
 FAST = ("contract", "reassoc")
 
 
@@ -132,24 +134,22 @@ class _Tile:
         return self.builder.sitofp(wide, self.sum)
 
     def _store(self, sums: list[Any]) -> None:
-        builder = self.builder
-        floats = ir.VectorType(FLOAT, LANES)
-        kind = ir.FunctionType(FLOAT, [FLOAT, floats])
-        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
-        together = cgutils.get_or_insert_function(builder.module, kind, name)
-        count = self.rows * self.vectors
-        for place in range(count):
-            parts = sums[place::count]
+        builder, count = self.builder, self.rows * self.vectors
+        totals = []
+        for index in range(count):
+            parts = sums[index::count]
             if self.pairs:
-                parts = [builder.sitofp(part, floats) for part in parts]
-            total = parts[0]
-            for part in parts[1:]:
-                total = builder.fadd(total, part, flags=FAST)
-            value = builder.call(together, [ir.Constant(FLOAT, 0.0), total], fastmath=("reassoc",))
-            r, j = divmod(place, self.vectors)
-            row = self._row(self.out, self.b, j, FLOAT)
-            column = builder.add(self.i, self._number(r))
-            builder.store(value, builder.gep(row, [column], source_etype=FLOAT))
+                parts = [builder.sitofp(part, FLOATS) for part in parts]
+            totals.append(reduce(partial(builder.fadd, flags=FAST), parts))
+        # Of a vector one row after the other, so that neighbours are stored together.
+        order = [(r, j) for j in range(self.vectors) for r in range(self.rows)]
+        for first in range(0, count, 4):
+            places = order[first : first + 4]
+            four = [totals[r * self.vectors + j] for r, j in places]
+            for (r, j), value in zip(places, _across(builder, four), strict=True):
+                row = self._row(self.out, self.b, j, FLOAT)
+                column = builder.add(self.i, self._number(r))
+                builder.store(value, builder.gep(row, [column], source_etype=FLOAT))
 
     def _row(self, array: Any, first: Any, offset: int, element: Any) -> Any:
         builder = self.builder
@@ -178,3 +178,27 @@ class _Tile:
 
     def _number(self, value: int) -> Any:
         return ir.Constant(self.index, value)
+
+
+def _across(builder: Any, vectors: list[Any]) -> list[Any]:
+    """The sum of each vector's numbers: of four at once, with a third of the instructions."""
+    if len(vectors) < 4:
+        kind = ir.FunctionType(FLOAT, [FLOAT, FLOATS])
+        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+        together = cgutils.get_or_insert_function(builder.module, kind, name)
+        zero = ir.Constant(FLOAT, 0.0)
+        return [builder.call(together, [zero, v], fastmath=("reassoc",)) for v in vectors]
+
+    def folded(a: Any, b: Any, *masks: list[int]) -> Any:
+        one, two = (
+            builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(mask)), mask))
+            for mask in masks
+        )
+        return builder.fadd(one, two, flags=FAST)
+
+    # As the processor's unpacking has it: within each half, a's and b's numbers in turns.
+    low, high = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
+    ab, cd = (folded(*vectors[i : i + 2], low, high) for i in (0, 2))
+    abcd = folded(ab, cd, [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
+    sums = folded(abcd, abcd, [0, 1, 2, 3], [4, 5, 6, 7])
+    return [builder.extract_element(sums, ir.Constant(INT, i)) for i in range(4)]
