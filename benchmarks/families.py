@@ -3,10 +3,12 @@
 import statistics
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 from reading import Reading, weight_bytes
 
 import vesalius as vs
+from vesalius.model import Model
 
 MODELS = {
     "rnn": {"vocabulary": 50257, "embedding": 1024, "layers": 4},
@@ -47,12 +49,16 @@ def measure_families(reading: Reading, rounds: int, threads: int, new: int) -> l
         for precision in ("float32", "int8"):
             family = Family(f"{name}, {said}", precision, weight_bytes(model)[precision], new)
             measured.append(family)
-            for turn in range(rounds + 1):
-                before = reading.measure()
-                start = time.perf_counter()
-                vs.generate(model, PROMPT, new, temperature=0, dtype=precision, threads=threads)
-                seconds = time.perf_counter() - start
-                if turn:  # the first packs the weights
-                    family.taken.append(seconds)
-                    family.bandwidths.append(max(before, reading.measure()))
+            turn = partial(_turn, model, precision, threads, new)
+            turn()  # packs the weights
+            for _ in range(rounds):
+                seconds, read = reading.around(turn)
+                family.taken.append(seconds)
+                family.bandwidths.append(read)
     return measured
+
+
+def _turn(model: Model, precision: str, threads: int, new: int) -> float:
+    start = time.perf_counter()
+    vs.generate(model, PROMPT, new, temperature=0, dtype=precision, threads=threads)
+    return time.perf_counter() - start

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ class Results:
     def share(self, worker: Worker) -> float:
         """How much of its bound a contestant reached: the median over its turns.
 
-        What a virtual machine can read changes from minute to minute, so that each turn is held
-        against what was read around it.
+        What a virtual machine can read changes, so that each turn is held against what was read
+        around it.
         """
         needed = self.needed[worker.contestant.precision] * self.new
         turns = zip(worker.taken["new"], worker.bandwidths, strict=True)
@@ -123,15 +124,15 @@ def contest(wanted: list[str], rounds: int, threads: int, new: int) -> Results:
                 continue
             stack.callback(worker.close)
             print(f"{contestant.label} warms up", flush=True)
-            worker.turn(new, counts=False)
+            worker.continue_prompt(new)
+            worker.do_the_rest(new)
         for i in range(rounds):
             print(f"round {i + 1} of {rounds}", flush=True)
-            before = reading.measure()
             for worker in workers:
-                worker.turn(new)
-                after = reading.measure()
-                worker.bandwidths.append(max(before, after))
-                before = after
+                seconds, read = reading.around(partial(worker.continue_prompt, new))
+                worker.bandwidths.append(read)
+                for what, taken in {"new": seconds, **worker.do_the_rest(new)}.items():
+                    worker.taken[what].append(taken)
     families = [] if wanted else measure_families(reading, rounds, threads, new)
     return Results(workers, families, left_out, needed, threads, rounds, new)
 
@@ -160,11 +161,11 @@ def report(results: Results) -> list[str]:
     lines += [
         "",
         f"The bound is what reading allows: every token needs all weights but the positions. Sums "
-        f"of 1 GiB by as many threads, before and after each turn, gave {slowest:.0f} to "
+        f"of 1 GiB by as many threads, right before and after, gave {slowest:.0f} to "
         f"{quickest:.0f} GB/s, in the median {usual:.1f}, which is in tokens/s {bounds}; each turn "
-        f"is held against the better of the two readings around it. Tokens count as Transformers' "
-        f"where the same stands at the same place; after the first that differs the two go on from "
-        f"different texts.",
+        f"is held against the better of the two, and done again where they differ by a tenth. "
+        f"Tokens count as Transformers' where the same stands at the same place; after the first "
+        f"that differs the two go on from different texts.",
         "",
     ]
     return lines + _first_token(results) + _batch(results) + _families(results)

@@ -10,6 +10,8 @@ import numpy as np
 
 from vesalius.model import Model
 
+STEADY, TRIES = 1.1, 5
+
 
 def weight_bytes(model: Model) -> dict[str, float]:
     """Bytes of weights that one token needs, by how they are kept.
@@ -51,6 +53,21 @@ class Reading:
             way()
             times.append(time.perf_counter() - start)
         return self.array.nbytes / min(times)
+
+    def around(self, run: Callable[[], float]) -> tuple[float, float]:
+        """The seconds that something took, and the bytes a second that were read around it.
+
+        What a virtual machine can read changes from one moment to the next, by a factor of two;
+        if it did meanwhile, that is no measurement and is done again.
+        """
+        after = self.measure()
+        for _ in range(TRIES):
+            before, seconds, after = after, run(), self.measure()
+            if max(before, after) < STEADY * min(before, after):
+                break
+        else:
+            print("memory was never steady", flush=True)
+        return seconds, max(before, after)
 
 
 def _compiled_sum(threads: int) -> Callable[[np.ndarray], Any]:

@@ -115,23 +115,26 @@ class Worker:
         """Bytes a second that the machine read around each turn."""
         self.ids: list[int] = []
 
-    def turn(self, new: int, counts: bool = True) -> None:
-        """One round of all that it does; the first does not count."""
-        said = {"new": self._ask(do="generate", prompt=PROMPTS[0], new=new)}
-        if self.contestant.exact:
-            said["first"] = self._ask(do="prompt", prompt=LONG_PROMPT)
-        if self.contestant.name == "vesalius":
-            said["batch"] = self._ask(do="generate", prompt=PROMPTS, new=new)
-        self.ids = said["new"]["ids"]
+    def continue_prompt(self, new: int) -> float:
+        """The seconds that it takes for one sequence."""
+        seconds, self.ids = self._ask(do="generate", prompt=PROMPTS[0], new=new)
         if len(self.ids) != new:
             raise RuntimeError(f"{self.contestant.label} gave {len(self.ids)} tokens, not {new}")
-        if counts:
-            for what, answer in said.items():
-                self.taken[what].append(answer["seconds"])
+        return seconds
 
-    def _ask(self, **asked: Any) -> dict[str, Any]:
+    def do_the_rest(self, new: int) -> dict[str, float]:
+        """The seconds of the long prompt, and of the batch, of those of whom they are asked."""
+        taken = {}
+        if self.contestant.exact:
+            taken["first"], _ = self._ask(do="prompt", prompt=LONG_PROMPT)
+        if self.contestant.name == "vesalius":
+            taken["batch"], _ = self._ask(do="generate", prompt=PROMPTS, new=new)
+        return taken
+
+    def _ask(self, **asked: Any) -> tuple[float, Any]:
         print(json.dumps(asked), file=self.process.stdin, flush=True)
-        return self._answer()
+        answer = self._answer()
+        return answer["seconds"], answer["ids"]
 
     def _answer(self) -> dict[str, Any]:
         line = self.process.stdout.readline()

@@ -1,6 +1,7 @@
 """Generation: the same text as elsewhere, alone or in company, and a clear end."""
 
 import multiprocessing
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -77,7 +78,8 @@ def test_ids_serve_as_well_as_text(gpt):
     by_ids, by_text = (generate(gpt, p, 8, temperature=0) for p in (ids, "He shook his"))
     assert by_ids.ids == by_text.ids
     assert by_ids.text == by_text.text == gpt.tokenizer.decode(by_ids.ids)
-    assert generate(gpt, [np.array(ids), ids[:1]], 3)[0].prompt is not None
+    both = generate(gpt, [np.array(ids), ids[:1]], 8, temperature=0)
+    assert both[0].ids == by_text.ids
 
 
 def test_text_arrives_as_it_is_certain(gpt):
@@ -230,3 +232,33 @@ def test_a_fork_of_a_process_has_threads_of_its_own(gpt, monkeypatch):
     finally:
         child.kill()
         child.join()
+
+
+INTERRUPTED = """
+import os, random, signal
+import vesalius
+
+os.cpu_count = lambda: 2
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+gpt = vesalius.load("gpt")
+ask = lambda: vesalius.generate(gpt, "He shook his", 40, temperature=0, threads=2).ids
+wanted, interrupts = ask(), 0
+signal.signal(signal.SIGALRM, interrupt)
+for i in range(60):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.Random(i).uniform(0.001, 0.03))
+        ask()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupts += 1
+assert interrupts > 20, interrupts
+assert ask() == wanted
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such timers")
+def test_an_interrupt_leaves_no_thread_at_a_barrier():
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)

@@ -108,6 +108,34 @@ def test_prompts_are_read_together(model):
         assert error(following[i], expected(model, [*prompt, IDS[i]])) < 1e-5
 
 
+def test_prompts_have_room_however_short_the_sequences_are():
+    model = lively(*MODELS["gpt2"])
+    for count, length in ((2, 6), (40, 4)):
+        prompts = [IDS[i : i + length - i % 2] for i in range(count)]
+        session = engine(model, threads=1).session(count, length + 1)
+        got = session.read_many(range(count), prompts)
+        for row, prompt in zip(got, prompts, strict=True):
+            assert error(row, expected(model, prompt)) < 1e-5
+
+
+@pytest.mark.parametrize("family", ["gpt2", "lstm"])
+def test_a_vocabulary_may_be_smaller_than_a_tile(family):
+    model = lively(family, {"vocabulary": 3, "layers": 1, "embedding": 24})
+    session = engine(model, threads=1).session(2, 9)
+    got = session.read_many([0, 1], [IDS[:5] % 3, IDS[5:9] % 3])
+    assert error(got[0], expected(model, IDS[:5] % 3)) < 1e-5
+    assert error(got[1], expected(model, IDS[5:9] % 3)) < 1e-5
+
+
+def test_sums_of_wide_rows_of_bytes_do_not_overflow():
+    model = create("ffnn", vocabulary=7, embedding=1024, context=8, hidden=8, activation="relu")
+    for name, array in model.state.items():
+        model.state[name] = np.full_like(array, 1 if array.ndim == 2 else 0)
+    session = engine(model, "int8", threads=1).session(2, 8)
+    got = session.read_many([0, 1], [IDS[:8] % 7, IDS[8:16] % 7])
+    assert got == pytest.approx(8192 * 8, rel=1e-3)
+
+
 def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
     monkeypatch.setattr(vectors, "PAIRS", False)
     model = lively(*MODELS["gpt2"])
@@ -117,19 +145,21 @@ def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
     assert error(session.step([0], IDS[6:7])[0], expected(network, IDS[:7])) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["gpt2", "variant 1", "lstm", "ffnn, deep"])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_two_threads_give_the_very_same_numbers_as_one(name, dtype, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+@pytest.mark.parametrize("name", ["gpt2", "variant 1", "other widths", "lstm", "ffnn, deep"])
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 2), ("int8", 2), ("float32", 3)])
+def test_threads_give_the_very_same_numbers_as_one(name, dtype, count, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: count)
     model = lively(*MODELS[name])
-    sessions = [engine(model, dtype, threads=n).session(2, len(IDS)) for n in (1, 2)]
+    sessions = [engine(model, dtype, threads=n).session(3, len(IDS)) for n in (1, count)]
     for _ in range(2):  # the first time is on one thread anyway
         for length in (len(IDS), 9):
             one, two = (s.read(0, IDS[:length]).copy() for s in sessions)
             assert (one == two).all()
-        for session in sessions:
-            session.copy(0, 1)
+        one, two = (s.read_many([2, 1], [IDS[:7], IDS[4:6]]).copy() for s in sessions)
+        assert (one == two).all()
         for token in IDS[9:30]:
+            one, two = (s.step([2], [token]).copy() for s in sessions)
+            assert (one == two).all()
             one, two = (s.step([0, 1], [token, 4]).copy() for s in sessions)
             assert (one == two).all()
 
@@ -164,11 +194,15 @@ def test_ids_outside_the_vocabulary_are_refused(model, ids):
     session.read(0, [1])
     with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
         session.step([0], ids[-1:])
+    assert error(session.step([0], [2])[0], expected(model, [1, 2])) < 1e-5
 
 
-def test_engines_are_made_once_and_refuse_what_they_cannot_be():
+def test_engines_are_made_once_and_refuse_what_they_cannot_be(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     model = lively(*MODELS["rnn"])
     assert engine(model, threads=1) is engine(model, "float32", 1)
+    assert engine(model, threads=2).weights is engine(model, threads=1).weights
+    assert [engine(model, threads=n).threads for n in (2, 1)] == [2, 1]
     assert engine(model, "int8", 1) is not engine(model, "float32", 1)
     with pytest.raises(ImpossibleSetting, match="one of float32, int8, got 'bfloat16'"):
         engine(model, "bfloat16")

@@ -1,7 +1,8 @@
 """Generation: read prompts, then draw a token of each, and so on, until each has come to its end.
 
 Sequences of any number and length go along together, on an engine for processors. A sequence has
-random numbers of its own, so that what it becomes does not depend on its company.
+random numbers of its own, so that what it becomes does not depend on its company, but for the last
+digits of sums, which decide only between tokens that are as good as equal.
 """
 
 from collections.abc import Callable, Sequence

@@ -28,7 +28,7 @@ ENGINES: dict[str, type[Engine]] = {
 
 
 def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> Engine:
-    """The engine of a model; it is made once and kept with the model."""
+    """The engine of a model; its weights are packed once and kept with the model."""
     if dtype not in DTYPES:
         raise ImpossibleSetting(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     most = os.cpu_count() or 1
@@ -36,8 +36,8 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
         raise ImpossibleSetting(
             f"threads must be between 1 and {most}, as many as there are processors, got {threads}"
         )
-    wanted = dtype, threads or physical_cores()
-    if wanted not in model.engines:
-        model.engines[wanted] = ENGINES[model.family](model, *wanted)
-    kept: Engine = model.engines[wanted]
-    return kept
+    threads = threads or physical_cores()
+    if dtype not in model.engines:
+        model.engines[dtype] = ENGINES[model.family](model, dtype, threads)
+    kept: Engine = model.engines[dtype]
+    return kept if kept.threads == threads else kept.with_threads(threads)

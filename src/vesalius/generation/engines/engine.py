@@ -6,10 +6,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from numba import typeof
 from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
@@ -20,9 +22,13 @@ from vesalius.generation.quantisation import quantise
 from vesalius.model import Model
 
 TOGETHER = 128
-"""Tokens of a prompt that are read at once, at most."""
+"""Tokens of prompts that are read at once, at most."""
 LOCK = threading.Lock()
 """Kernels run one after the other, each on all threads, whoever asks for them."""
+if hasattr(os, "register_at_fork"):  # none is running when a process becomes two
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
 LOG = logging.getLogger("vesalius")
 
 Ids = Sequence[int] | Int[Array, " n"]
@@ -94,14 +100,21 @@ class Engine(ABC):
         self.embedding = np.asarray(model.state["embedding.weight"], np.float32)
 
     def run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel on all threads; for the first time on one, because it may be compiled."""
-        crew = team(self.threads, os.getpid())
+        """Run a kernel on all threads; for the first time on one, when it may be compiled."""
+        crew = team(self.threads)
         if kernel in self.ready:
             crew.run(kernel, *arguments)
             return
         with _said_if_it_takes_long():
-            kernel(crew.alone, *arguments)
+            kernel.compile(tuple(map(typeof, (crew.alone, *arguments))))
+        kernel(crew.alone, *arguments)
         self.ready.add(kernel)
+
+    def with_threads(self, threads: int) -> "Engine":
+        """The same weights for another number of threads."""
+        other = copy(self)
+        other.threads = threads
+        return other
 
     @abstractmethod
     def session(self, slots: int, length: int) -> Session:

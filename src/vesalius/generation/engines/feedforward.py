@@ -51,19 +51,19 @@ class FeedforwardSession(Session):
         self.windows = np.zeros((slots, config.context), np.int64)
 
     def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
-        chosen = np.asarray(slots, np.int64)
-        for slot, prompt in zip(chosen, prompts, strict=True):
+        chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]
+        for slot, ids in zip(chosen, read, strict=True):
             window = self.windows[slot]
-            last = self.known(prompt)[-len(window) :]
+            last = ids[-len(window) :]
             window[:] = self.start
             window[len(window) - len(last) :] = last
         return self._run(chosen)
 
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)
-        windows = self.windows
+        read, windows = self.known(ids), self.windows
         windows[chosen, :-1] = windows[chosen, 1:]
-        windows[chosen, -1] = self.known(ids)
+        windows[chosen, -1] = read
         return self._run(chosen)
 
     def _run(self, slots: Int[Array, " rows"]) -> Logits:

@@ -64,7 +64,7 @@ class RecurrentSession(Session):
             for i in range(lengths.max()):
                 alive = np.flatnonzero(lengths > i)
                 ends = lengths[alive] == i + 1
-                self._step(np.array([read[k][i] for k in alive]), chosen[alive], ends.any())
+                self._step(np.array([read[k][i] for k in alive]), chosen[alive], bool(ends.any()))
                 logits[alive[ends]] = self.logits[: len(alive)][ends]
         return logits
 

@@ -71,7 +71,7 @@ class TransformerSession(Session):
     """Keys and values of all tokens so far, in room that was taken at the beginning."""
 
     def __init__(self, engine: TransformerEngine, slots: int, length: int) -> None:
-        super().__init__(engine, slots, min(length, TOGETHER))
+        super().__init__(engine, slots, min(slots * length, TOGETHER))
         self.weights, self.positions = engine.weights, engine.positions
         s = engine.config.symbols()
         joined = s["M"] * (2 * s["d_k"] + s["d_v"])

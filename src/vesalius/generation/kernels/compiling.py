@@ -13,7 +13,7 @@ from vesalius.machine import cache_folder
 SUMS = {"reassoc", "contract", "nsz", "nnan"}  # what sums and maxima in vectors need
 
 
-def _folder() -> str:
+def _folder() -> str | None:
     """Where compiled kernels are kept: a folder for each version of the files that make them.
 
     Numba itself looks at one file alone, and takes what was made with another version of the rest.
@@ -23,15 +23,16 @@ def _folder() -> str:
     try:
         return str(cache_folder() / "kernels" / digest[:16])
     except Unwritable:
-        return ""  # beside this file, or wherever Numba finds a place
+        return None  # then they are compiled each time
 
 
 FOLDER = _folder()
 
 
 def compiled(function: Any) -> Any:
-    before, config.CACHE_DIR = config.CACHE_DIR, FOLDER
+    before, config.CACHE_DIR = config.CACHE_DIR, FOLDER or ""
+    kept = FOLDER is not None
     try:
-        return njit(cache=True, fastmath=SUMS, nogil=True, error_model="numpy")(function)
+        return njit(cache=kept, fastmath=SUMS, nogil=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = before

@@ -34,7 +34,7 @@ class Matrices(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where each thread makes a product's vectors ready, in the form that the matrix wants."""
+    """Where a product's vectors are made ready, one by each thread, several in the first's part."""
 
     x: Array
     scale: Array
@@ -114,7 +114,7 @@ def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
     n = len(x)
     own = member.part if n == 1 else 0
     ready, coarse = room.x[own], room.scale[own]
-    # A sum holds every sixteenth pair of products, of which none may be too large for 32 bits.
+    # A sum holds a pair of products out of every sixteen columns, and has 32 bits.
     levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
     start, stop = share(member, n)
     for row in range(start, stop):

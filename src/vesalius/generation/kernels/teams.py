@@ -1,9 +1,9 @@
 """Threads that go through compiled code together and meet at barriers.
 
-Every thread runs the same kernel, in which the first calls the others: each does the small things
-itself and its share of the large ones, and waits at ``meet`` for what others have to give. That
-costs a fraction of a microsecond, where starting threads anew for each of the sixty products of a
-token costs ten times as much.
+Every thread runs the same kernel, in which the first calls the others: each does its share of what
+is large, or all of what is small, and waits at ``meet`` for what others have to give. That costs a
+fraction of a microsecond, where starting threads anew for each of the sixty products of a token
+costs ten times as much.
 """
 
 import operator
@@ -167,6 +167,10 @@ def _serve(queue: "SimpleQueue[Any]", member: Member) -> None:
 
 
 @cache
-def team(size: int, process: int) -> Team:
-    """The one team of this size in a process: a fork of it has none of its threads."""
+def team(size: int) -> Team:
+    """The one team of this size in a process."""
     return Team(size)
+
+
+if hasattr(os, "register_at_fork"):  # a fork has none of its threads
+    os.register_at_fork(after_in_child=team.cache_clear)

@@ -48,7 +48,7 @@ class TransformerWeights(NamedTuple):
 
 
 class TransformerState(NamedTuple):
-    """What sequences leave behind, and room to work in: x and what is normed, for each thread."""
+    """What sequences leave behind, and room to work in: of each thread, or the first's for all."""
 
     keys: Array
     """layers x sequences x heads x length x d_k, filled up to whole tiles"""
@@ -64,8 +64,9 @@ class TransformerState(NamedTuple):
     queries: Array
     scores: Array
     turned: Array
-    """The values of one head, where many tokens attend at once, and what they add up to."""
+    """The values of one head, where many tokens attend at once."""
     mixed: Array
+    """What they add up to."""
     room: Room
 
 

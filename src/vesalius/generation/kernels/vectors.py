@@ -1,6 +1,6 @@
 """Sums of products in the processor's vectors, written for LLVM, which Numba compiles with.
 
-``tile(r, b, u)`` gives a function for compiled code: it multiplies r rows of a matrix with b
+``tile(r, b, u, …)`` gives a function for compiled code: it multiplies r rows of a matrix with b
 vectors, each sum in u accumulators. Matrices are float32 or bytes, vectors float32 or, with bytes,
 16-bit integers, whose products with bytes x86 adds up in pairs four times as fast. Left to itself
 the compiler makes bytes wide one by one, at a third of the speed of memory.
@@ -10,9 +10,10 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 LANES = 8
@@ -21,11 +22,12 @@ PADDING = 64
 """Rows of matrices are filled up with zeros to a multiple of this: no tile has a remainder."""
 AHEAD, LINE = 1024, 64
 """Bytes before their turn that memory is asked for them, and how many come at once."""
-_FEATURES = binding.get_host_cpu_features()
-PAIRS = _FEATURES.get("avx2", False)
+_SAID = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+_FEATURES = _SAID.split(",")  # that Numba compiles for
+PAIRS = "+avx2" in _FEATURES
 """Whether products of 16-bit integers can be added up in pairs here."""
-ROWS, VECTORS = (6, 4) if _FEATURES.get("avx512vl", False) else (4, 3)
-"""What a tile of several has: sums for half of the processor's registers, or some more."""
+ROWS, VECTORS = (6, 4) if "+avx512vl" in _FEATURES else (4, 3)
+"""What a tile of several has: sums for three quarters of the processor's registers."""
 
 BYTE, SHORT, INT, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
 FLOATS = ir.VectorType(FLOAT, LANES)
