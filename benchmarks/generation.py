@@ -9,6 +9,7 @@ beside what reading the weights alone would take; ``--write`` makes a page and a
 
 import argparse
 import datetime
+import random
 import shlex
 import statistics
 import sys
@@ -128,7 +129,8 @@ def contest(wanted: list[str], rounds: int, threads: int, new: int) -> Results:
             worker.do_the_rest(new)
         for i in range(rounds):
             print(f"round {i + 1} of {rounds}", flush=True)
-            for worker in workers:
+            # In another order each time: memory has fast and slow spells, which none should own.
+            for worker in random.Random(i).sample(workers, len(workers)):
                 seconds, read = reading.around(partial(worker.continue_prompt, new))
                 worker.bandwidths.append(read)
                 for what, taken in {"new": seconds, **worker.do_the_rest(new)}.items():
