@@ -45,7 +45,7 @@ def measure_families(reading: Reading, rounds: int, threads: int, new: int) -> l
     for name, settings in MODELS.items():
         print(f"{name}, {rounds} rounds", flush=True)
         model = vs.create(name, **settings)
-        said = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "vocabulary")
+        said = ", ".join(f"{key} {value}" for key, value in settings.items())
         for precision in ("float32", "int8"):
             family = Family(f"{name}, {said}", precision, weight_bytes(model)[precision], new)
             measured.append(family)

@@ -54,7 +54,8 @@ def _entry(entry: Equation) -> str:
 
 
 def commands_page() -> str:
-    context = click.Context(cli, info_name="vesalius", **cli.context_settings)
+    settings = {**cli.context_settings, "terminal_width": 78}  # whoever makes the page, and where
+    context = click.Context(cli, info_name="vesalius", **settings)
     return "\n\n".join(["# The command line", NOTE, *_helps(cli, context)]) + "\n"
 
 

@@ -116,6 +116,7 @@ def test_an_interrupt_ends_the_line_and_leaves_with_130():
         (["gpt", "It", "-n", "300"], "more than the model's context of 256; ask for 256 at most"),
         (["gpt", "word " * 400], "the model's context 256; shorten it"),
         (["tst", "1 2"], "generate needs a model of"),
+        (["vit", "a text"], "this is vit, which serves evaluate"),
         (["gpt", "It", "--file", "/nowhere"], "does not exist"),
     ],
 )
@@ -125,3 +126,11 @@ def test_bad_input_is_one_line(arguments, message):
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_file_of_prompts_has_to_be_text(tmp_path):
+    (tmp_path / "prompts.txt").write_bytes(b"It was\nHe \xff\n")
+    done = vesalius("generate", "gpt", "--file", tmp_path / "prompts.txt")
+    assert done.returncode == 2
+    assert "is not UTF-8: byte 0xff at offset 10" in done.stderr
+    assert done.stderr.count("\n") == 1

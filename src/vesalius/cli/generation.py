@@ -1,13 +1,12 @@
 """The verb that has a model continue."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import json_option
+from vesalius.cli.options import TEXTS, json_option, lines_of
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -22,11 +21,7 @@ SHADES = " ░▒▓█"
 @click.command()
 @click.argument("model")
 @click.argument("prompt", required=False)
-@click.option(
-    "--file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Prompts, one in each line.",
-)
+@click.option("--file", type=TEXTS, help="Prompts, one a line; '-' is stdin.")
 @click.option("-n", "--max-new-tokens", type=int, default=50, show_default=True)
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--top-k", type=int, help="Draw from so many of the likeliest.")
@@ -46,7 +41,7 @@ SHADES = " ░▒▓█"
 def generate(
     model: str,
     prompt: str | None,
-    file: Path | None,
+    file: str | None,
     inspect: bool,
     as_json: bool,
     **settings: Any,
@@ -57,12 +52,14 @@ def generate(
     """
     from vesalius.generation.decoding import generate as run
     from vesalius.model import load
+    from vesalius.serving import require_served
 
     loaded = load(model)
+    require_served(loaded, "generate")
     nothing = loaded.family == "igpt" and prompt is None and file is None
     if (prompt is None) == (file is None) and not nothing:
         raise click.UsageError("expected a PROMPT, or --file with prompts")
-    given: Any = prompt if file is None else file.read_text(encoding="utf-8").splitlines()
+    given: Any = prompt if file is None else lines_of(file)
     streams = file is None and settings["samples"] == 1 and not (as_json or inspect)
     if loaded.tokenizer is None and prompt is not None:
         given, streams = _ids(prompt), False

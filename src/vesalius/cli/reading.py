@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import json_option
+from vesalius.cli.options import TEXTS, json_option, lines_of
 
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings
 
 SHOWN = 20
 """Texts that a table shows."""
-TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
@@ -127,7 +126,7 @@ def embed(
         raise click.UsageError("expected TEXT, or --file, one of them")
     if out is not None:
         require_saveable(out, what)
-    given = list(texts) if file is None else _lines(file)
+    given = list(texts) if file is None else lines_of(file)
     loaded = load(model)
     with _progress() as progress:
         found = run(loaded, given, what, layer, batch, progress, truncate=truncate)
@@ -176,7 +175,7 @@ def similar(
     from vesalius.embedding import similar as run
     from vesalius.model import load
 
-    texts = None if among is None else _lines(among)
+    texts = None if among is None else lines_of(among)
     loaded = load(model)
     with _progress() as progress:
         found = run(loaded, query, texts, top, distance, what, truncate=truncate, progress=progress)
@@ -185,24 +184,6 @@ def similar(
     shown = [(repr(n.text) if texts is None else n.text, f"{n.score:.4f}") for n in found]
     heads = ("word" if texts is None else "text", distance)
     return terminal.show(terminal.table(heads, shown, right=(1,), title=repr(query)))
-
-
-def _lines(file: str) -> list[str]:
-    """One text a line, as \\n ends it; an empty one keeps its number, and is refused by it."""
-    from vesalius.errors import BrokenFile, EmptyCorpus
-
-    name = "standard input" if file == "-" else file
-    with click.open_file(file, "rb") as stream:
-        data = stream.read()
-    try:
-        text = data.decode("utf-8").removeprefix("\ufeff")  # which Windows puts before texts
-    except UnicodeDecodeError as error:
-        raise BrokenFile(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
-        ) from error
-    if not text.strip():
-        raise EmptyCorpus(f"{name} holds no text; expected one a line")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 @contextmanager

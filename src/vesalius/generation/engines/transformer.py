@@ -61,10 +61,9 @@ class TransformerEngine(Engine):
 def _positions(config: Any, state: Any) -> Float[Array, "n d_e"]:
     if config.positions == "learned":
         return np.asarray(state["positions.weight"], np.float32)
-    even = np.arange(0, config.embedding, 2)
-    angles = np.outer(np.arange(config.context), 10000.0 ** (-even / config.embedding))
-    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(config.context, -1)
-    return both[:, : config.embedding].astype(np.float32)
+    from vesalius.equations import sinusoidal_positions  # which GPT-2 does without, and its time
+
+    return sinusoidal_positions(config.embedding, config.context).T.astype(np.float32)
 
 
 class TransformerSession(Session):

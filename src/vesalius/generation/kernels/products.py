@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types, uintp
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
@@ -38,6 +38,12 @@ class Room(NamedTuple):
 
     x: Array
     scale: Array
+
+
+@register_jitable
+def tiled(count: int, tile: int) -> int:
+    """So many rows or columns, filled up to whole tiles."""
+    return -(-count // tile) * tile
 
 
 @compiled
@@ -90,6 +96,12 @@ def share(member: Member, n: int) -> tuple[int, int]:
 
 
 @compiled
+def room_of(member: Member, n: int) -> int:
+    """Whose room is worked in: each thread's own for a single row, the first's for several."""
+    return member.part if n == 1 else 0
+
+
+@compiled
 def settle(member: Member, n: int) -> None:
     """Wait for the rows of others."""
     if n > 1:
@@ -112,7 +124,7 @@ def _as_they_are(member: Any, x: Any, width: Any, room: Any) -> Any:
 
 def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
     n = len(x)
-    own = member.part if n == 1 else 0
+    own = room_of(member, n)
     ready, coarse = room.x[own], room.scale[own]
     # A sum holds a pair of products out of every sixteen columns, and has 32 bits.
     levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
@@ -170,11 +182,6 @@ def multiply(
     weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
     rows, width = weight.shape
     ready, coarse = prepared(member, x, width, room)
-    part = -(-rows // (member.parts * ROWS)) * ROWS
+    part = tiled(-(-rows // member.parts), ROWS)
     start, stop = min(member.part * part, rows), min((member.part + 1) * part, rows)
     some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
-
-
-def tiled(count: int, tile: int) -> int:
-    """So many rows or columns, filled up to whole tiles."""
-    return -(-count // tile) * tile

@@ -14,9 +14,11 @@ from vesalius.generation.kernels.products import (
     Room,
     exponential,
     multiply,
+    room_of,
     settle,
     several,
     share,
+    tiled,
 )
 from vesalius.generation.kernels.teams import Member, call_others, meet
 from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS, tile
@@ -186,7 +188,7 @@ def attend(
 def turn(values: Array, room: Array) -> Array:
     """Values whose rows became columns, up to whole tiles; what fills these up has no weight."""
     n, d_v = values.shape
-    width, height = -(-n // LANES) * LANES, -(-d_v // ROWS) * ROWS
+    width, height = tiled(n, LANES), tiled(d_v, ROWS)
     turned = room[: height * width].reshape(height, width)
     for i in range(d_v):
         for t in range(n):
@@ -205,7 +207,7 @@ def transformer_output(
 ) -> None:
     """The logits (11) that states of the wanted tokens give."""
     n = len(wanted)
-    normed = s.normed[member.part if n == 1 else 0][:n]
+    normed = s.normed[room_of(member, n)][:n]
     start, stop = share(member, n)
     for i in range(start, stop):
         row, out = x[wanted[i] : wanted[i] + 1], normed[i : i + 1]
@@ -231,7 +233,7 @@ def transformer_step(
     """Read tokens that are embedded already; logits are of the wanted ones."""
     call_others(member)
     n = len(slots)
-    own = member.part if n == 1 else 0
+    own = room_of(member, n)
     x, normed = s.x[own][:n], s.normed[own][:n]
     start, stop = share(member, n)
     mine, mine_normed, added = x[start:stop], normed[start:stop], s.added[start:stop]
