@@ -5,14 +5,13 @@ import json
 import subprocess
 import sys
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from safetensors.numpy import load_file
 from strategies import filled, small
 
-from vesalius.cli import _guarded, reading
+from vesalius.cli import _guarded, cli, reading
 from vesalius.embedding import DISTANCES, WHAT, embed, similar
 from vesalius.filling import fill, next_sentence
 from vesalius.model import load
@@ -20,7 +19,6 @@ from vesalius.tokenizers import read_word_pieces
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "rain", "fell", "on", "he", "wet"]
 VERBS = [reading.fill, reading.next_sentence, reading.embed, reading.similar]
-group = click.Group(commands=VERBS)
 TEXTS = ["the rain fell", "he fell on the rain", "rain"]
 
 
@@ -43,7 +41,7 @@ def lines(tmp_path):
 
 
 def shown(*arguments, **options):
-    done = CliRunner().invoke(group, arguments, catch_exceptions=False, **options)
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False, **options)
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -55,7 +53,7 @@ def said(*arguments, **options):
 
 def refused(capsys, *arguments):
     """The one line that is said of bad input."""
-    assert _guarded(lambda: group.main(list(arguments), standalone_mode=False)) == 2
+    assert _guarded(lambda: cli.main(list(arguments), standalone_mode=False)) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
