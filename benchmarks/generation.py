@@ -163,7 +163,7 @@ def report(results: Results) -> list[str]:
     lines += [
         "",
         f"The bound is what reading allows: every token needs all weights but the positions. Sums "
-        f"of 1 GiB by as many threads, right before and after, gave {slowest:.0f} to "
+        f"of 1 GiB by as many threads, for half a second before and after, gave {slowest:.0f} to "
         f"{quickest:.0f} GB/s, in the median {usual:.1f}, which is in tokens/s {bounds}; each turn "
         f"is held against the better of the two, and done again where they differ by a tenth. "
         f"Tokens count as Transformers' where the same stands at the same place; after the first "

@@ -1,6 +1,7 @@
 """What engines have in common: packed weights, sequences in slots, kernels run on all threads."""
 
 import logging
+import math
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from vesalius.generation.kernels.teams import team
 from vesalius.generation.quantisation import quantise
 from vesalius.model import Model
 
+PAGE = 4096
 TOGETHER = 128
 """Tokens of prompts that are read at once, at most."""
 LOCK = threading.Lock()
@@ -40,8 +42,9 @@ class Session(ABC):
 
     def __init__(self, engine: "Engine", slots: int, together: int = 1) -> None:
         self.engine = engine
-        # Tiles may begin at any row and end beyond the last.
-        self.rows = max(slots, together) + vectors.VECTORS
+        # Tiles may begin at any row and end beyond the last. Whole pages of rows, so that each
+        # thread's own begin at the same place of one.
+        self.rows = tiled(max(slots, together) + vectors.VECTORS, PAGE // vectors.LINE)
         self.logits = np.zeros((slots + vectors.VECTORS, engine.vocabulary), np.float32)
 
     def room(self, widest: int) -> Room:
@@ -61,12 +64,12 @@ class Session(ABC):
         return read
 
     def shared(self, *widths: int) -> list[Array]:
-        return [np.zeros((self.rows, _columns(width)), np.float32) for width in widths]
+        return [_zeros((self.rows, _columns(width)), PAGE // 2) for width in widths]
 
     def own(self, *widths: int) -> list[Array]:
         """Room that each thread has for itself."""
         shape = self.engine.threads, self.rows
-        return [np.zeros((*shape, _columns(width)), np.float32) for width in widths]
+        return [_zeros((*shape, _columns(width)), PAGE // 2) for width in widths]
 
     @abstractmethod
     def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
@@ -127,7 +130,7 @@ class Engine(ABC):
         width = layers[0][0][0].shape[1] if layers else 1
         kind = np.int8 if self.dtype == "int8" else np.float32
         made = Matrices(
-            np.zeros((len(layers), rows, tiled(width, vectors.PADDING)), kind),
+            _zeros((len(layers), rows, tiled(width, vectors.PADDING)), 0, kind),
             np.ones((len(layers), rows), np.float32),
             np.zeros((len(layers), rows), np.float32),
         )
@@ -143,6 +146,18 @@ class Engine(ABC):
                 if bias is not None:
                     made.bias[l, place] = bias
         return made
+
+
+def _zeros(shape: tuple[int, ...], after: int, kind: type = np.float32) -> Array:
+    """Zeros that begin so many bytes after a page of memory does.
+
+    Vectors half a page after matrices: where rows are whole pages, the two would otherwise be in
+    each other's place in the cache all along, at three quarters of the speed.
+    """
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    room = np.zeros(size + PAGE, np.uint8)
+    start = (after - room.ctypes.data) % PAGE
+    return room[start : start + size].view(kind).reshape(shape)
 
 
 def _columns(width: int) -> int:

@@ -9,7 +9,7 @@ from numba.extending import overload, register_jitable
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.teams import Member, meet
+from vesalius.generation.kernels.teams import Member, meet, take
 from vesalius.generation.kernels.vectors import ROWS, VECTORS, tile
 
 NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH = range(6)
@@ -20,7 +20,12 @@ ACTIVATIONS = {
     "gelu": GELU,
     "gelu_tanh": GELU_TANH,
 }
+WIDE = 2**14
+"""Bytes of a vector from which on it is not kept in the cache beside the rows that it meets."""
+LEFT, PIECE = 8, 2**17
+"""One row out of so many is left to whichever thread comes first, about so many bytes at a time."""
 one_by_one = tile(1, 1, 4, fetches=True)
+several_by_one = tile(ROWS, 1, 1, fetches=False)
 several_first = tile(ROWS, VECTORS, 1, fetches=True)
 several = tile(ROWS, VECTORS, 1, fetches=False)
 
@@ -155,8 +160,12 @@ def some_rows(
     kind: int,
 ) -> None:
     """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
-    whole = start if n == 1 else start + (stop - start) // ROWS * ROWS
+    one_stream = n == 1 and x.shape[1] * x.itemsize < WIDE
+    whole = start if one_stream else start + (stop - start) // ROWS * ROWS
     for i in range(start, whole, ROWS):
+        if n == 1:
+            several_by_one(weight, i, x, 0, out)
+            continue
         several_first(weight, i, x, 0, out)
         for b in range(VECTORS, n, VECTORS):
             several(weight, i, x, b, out)
@@ -174,14 +183,20 @@ def some_rows(
 def multiply(
     member: Member, matrices: Matrices, l: int, x: Array, room: Room, out: Array, kind: int
 ) -> None:
-    """A thread's share of g(W x + b) of layer l, for each row of x.
+    """A thread's part of g(W x + b) of layer l, for each row of x.
 
+    Memory gives most where each thread reads on and on, but never the same to all: they have parts
+    of the same size, and whoever is done with its own helps with the rows after them.
     ``x`` has zeros up to whole tiles of columns, and both have room for whole tiles of rows. A
-    thread that has its share still has to meet the others.
+    thread that has its part still has to meet the others.
     """
     weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
     rows, width = weight.shape
     ready, coarse = prepared(member, x, width, room)
-    part = tiled(-(-rows // member.parts), ROWS)
-    start, stop = min(member.part * part, rows), min((member.part + 1) * part, rows)
-    some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
+    part = (rows - rows // LEFT) // member.parts // ROWS * ROWS
+    piece = max(PIECE // (width * weight.itemsize) // ROWS, 1) * ROWS
+    start, stop = member.part * part, (member.part + 1) * part
+    while start < rows:
+        some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
+        start = member.parts * part + take(member) * piece
+        stop = min(start + piece, rows)

@@ -27,7 +27,7 @@ from vesalius.generation.kernels.compiling import compiled
 PATIENCE, IDLE = 4000, 40_000
 """Looks at a barrier before the processor is offered to others, a few dozen microseconds, and looks
 for a next kernel before falling asleep, which it takes a tenth of a millisecond to wake up from."""
-COUNT, ROUND, CALLS = 0, 16, 32  # places in the barrier, not on one line of the cache
+COUNT, ROUND, CALLS, TAKEN = 0, 16, 32, 48  # places in the barrier, not on one line of the cache
 NUMBER = ir.IntType(64)
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
@@ -51,7 +51,8 @@ def meet(context: Any, member: Any) -> Any:
         last = builder.icmp_signed("==", builder.add(here, _number(1)), parts)
         with builder.if_else(last) as (then, otherwise):
             with then:
-                builder.store_atomic(_number(0), places[COUNT], "seq_cst", 8)
+                for counter in (COUNT, TAKEN):
+                    builder.store_atomic(_number(0), places[counter], "seq_cst", 8)
                 after = builder.add(before, _number(1))
                 builder.store_atomic(after, places[ROUND], "seq_cst", 8)
             with otherwise:
@@ -59,6 +60,17 @@ def meet(context: Any, member: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(member), generate
+
+
+@intrinsic
+def take(context: Any, member: Any) -> Any:
+    """The number of a piece of work that no other thread has: 0, 1, … since all have met."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _, _, places = _unpacked(context, builder, signature, values)
+        return builder.atomic_rmw("add", places[TAKEN], _number(1), "monotonic")
+
+    return types.int64(member), generate
 
 
 @intrinsic
@@ -101,7 +113,7 @@ def _unpacked(context: Any, builder: Any, signature: Any, values: Any) -> tuple[
     array = context.make_array(signature.args[0].types[2])(context, builder, barrier)
     places = {
         index: builder.gep(array.data, [_number(index)], source_etype=NUMBER)
-        for index in (COUNT, ROUND, CALLS)
+        for index in (COUNT, ROUND, CALLS, TAKEN)
     }
     return part, parts, places
 
@@ -140,7 +152,7 @@ class Team:
     """So many threads, of which the one that asks is the first."""
 
     def __init__(self, size: int) -> None:
-        barrier = np.zeros(48, np.int64)
+        barrier = np.zeros(64, np.int64)
         self.members = [Member(part, size, barrier) for part in range(size)]
         self.alone = Member(0, 1, barrier)
         self.queues: list[SimpleQueue[Any]] = [SimpleQueue() for _ in range(size - 1)]

@@ -17,13 +17,12 @@ from vesalius.generation.kernels.products import (
     room_of,
     settle,
     several,
+    several_by_one,
     share,
     tiled,
 )
-from vesalius.generation.kernels.teams import Member, call_others, meet
-from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS, tile
-
-several_by_one = tile(ROWS, 1, 1, fetches=True)
+from vesalius.generation.kernels.teams import Member, call_others, meet, take
+from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS
 
 
 class Norms(NamedTuple):
@@ -120,7 +119,13 @@ def attend_one(
     weights = scores[0, :seen]
     soften(weights, root)
     out[:] = 0
-    for t in range(seen):
+    fours = seen // 4 * 4
+    for t in range(0, fours, 4):
+        a, b, c, d = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
+        va, vb, vc, vd = values[t], values[t + 1], values[t + 2], values[t + 3]
+        for i in range(uintp(len(out))):
+            out[i] += a * va[i] + b * vb[i] + c * vc[i] + d * vd[i]
+    for t in range(fours, seen):
         weight, row = weights[t], values[t]
         for i in range(uintp(len(out))):
             out[i] += weight * row[i]
@@ -152,13 +157,14 @@ def attend(
 ) -> None:
     """Remember the keys and values of new tokens, then let each see all up to itself.
 
-    A thread has some of the heads. Tokens of one sequence follow each other.
+    Threads take the heads one by one. Tokens of one sequence follow each other.
     """
     keys, values = s.keys[l], s.values[l]
     n, heads, d_v = len(slots), keys.shape[1], values.shape[3]
     q, scores, mixed = s.queries[member.part], s.scores[member.part], s.mixed[member.part]
     root = np.float32(1 / math.sqrt(d_k))
-    for m in range(member.part, heads, member.parts):
+    m = take(member)
+    while m < heads:
         k, v = (heads + m) * d_k, 2 * heads * d_k + m * d_v
         for row in range(n):
             slot, t = slots[row], positions[row]
@@ -182,6 +188,7 @@ def attend(
                 attend_many(q[row:end], keys[slot, m], turned, before, root, scores, out)
                 s.attended[row:end, place] = out[:, :d_v]
             row = end
+        m = take(member)
 
 
 @compiled

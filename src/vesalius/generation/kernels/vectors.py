@@ -20,7 +20,7 @@ LANES = 8
 """Sums in a vector of 256 bits; Zen 4 is no faster with twice as many."""
 PADDING = 64
 """Rows of matrices are filled up with zeros to a multiple of this: no tile has a remainder."""
-AHEAD, LINE = 1024, 64
+AHEAD, LINE = 512, 64
 """Bytes before their turn that memory is asked for them, and how many come at once."""
 _SAID = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
 _FEATURES = _SAID.split(",")  # that Numba compiles for
