@@ -37,7 +37,9 @@ MODELS = {
         {"vocabulary": 101, "embedding": 9, "hidden": 30, "context": 5, "layers": 3}
         | {"output_bias": True},
     ),
+    "ffnn, wide": ("ffnn", {"vocabulary": 101, "embedding": 520, "hidden": 32, "context": 8}),
 }
+MANY_WORDS = ("rnn", {"vocabulary": 20_011, "embedding": 64})
 IDS = np.random.default_rng(7).integers(0, 101, TOGETHER + 12)
 
 
@@ -145,11 +147,13 @@ def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
     assert error(session.step([0], IDS[6:7])[0], expected(network, IDS[:7])) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["gpt2", "variant 1", "other widths", "lstm", "ffnn, deep"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "variant 1", "other widths", "lstm", "ffnn, deep", "ffnn, wide", "many words"]
+)
 @pytest.mark.parametrize(("dtype", "count"), [("float32", 2), ("int8", 2), ("float32", 3)])
 def test_threads_give_the_very_same_numbers_as_one(name, dtype, count, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: count)
-    model = lively(*MODELS[name])
+    model = lively(*MODELS.get(name, MANY_WORDS))
     sessions = [engine(model, dtype, threads=n).session(3, len(IDS)) for n in (1, count)]
     for _ in range(2):  # the first time is on one thread anyway
         for length in (len(IDS), 9):
