@@ -160,7 +160,7 @@ def some_rows(
     kind: int,
 ) -> None:
     """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
-    one_stream = n == 1 and x.shape[1] * x.itemsize < WIDE
+    one_stream = n == 1 and weight.shape[1] * x.itemsize < WIDE
     whole = start if one_stream else start + (stop - start) // ROWS * ROWS
     for i in range(start, whole, ROWS):
         if n == 1:
