@@ -39,7 +39,7 @@ MODELS = {
     ),
     "ffnn, wide": ("ffnn", {"vocabulary": 101, "embedding": 520, "hidden": 32, "context": 8}),
 }
-MANY_WORDS = ("rnn", {"vocabulary": 20_011, "embedding": 64})
+IN_PIECES = {**MODELS, "many words": ("rnn", {"vocabulary": 20_011, "embedding": 64})}
 IDS = np.random.default_rng(7).integers(0, 101, TOGETHER + 12)
 
 
@@ -153,7 +153,7 @@ def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
 @pytest.mark.parametrize(("dtype", "count"), [("float32", 2), ("int8", 2), ("float32", 3)])
 def test_threads_give_the_very_same_numbers_as_one(name, dtype, count, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: count)
-    model = lively(*MODELS.get(name, MANY_WORDS))
+    model = lively(*IN_PIECES[name])
     sessions = [engine(model, dtype, threads=n).session(3, len(IDS)) for n in (1, count)]
     for _ in range(2):  # the first time is on one thread anyway
         for length in (len(IDS), 9):

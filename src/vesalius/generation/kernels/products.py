@@ -165,10 +165,10 @@ def some_rows(
     for i in range(start, whole, ROWS):
         if n == 1:
             several_by_one(weight, i, x, 0, out)
-            continue
-        several_first(weight, i, x, 0, out)
-        for b in range(VECTORS, n, VECTORS):
-            several(weight, i, x, b, out)
+        else:
+            several_first(weight, i, x, 0, out)
+            for b in range(VECTORS, n, VECTORS):
+                several(weight, i, x, b, out)
     for i in range(whole, stop):
         for row in range(n):
             one_by_one(weight, i, x, row, out)
