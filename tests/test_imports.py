@@ -62,7 +62,7 @@ LAYERS = [
     {"models", "counting"},
     {"families"},
     {"equations", "specimens"},
-    {"machine"},
+    {"machine", "views"},
     {"errors"},
 ]
 
