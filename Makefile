@@ -4,7 +4,7 @@ BIN := .venv/bin
 PEERS := .venv-peers/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-peers lint install bench specimens docs clean
+.PHONY: demo test test-slow test-peers fuzz lint install bench specimens docs clean
 
 demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
@@ -24,6 +24,10 @@ test-slow: install  ## a hundred kills and whatever else takes minutes
 
 test-peers: .venv-peers/ready  ## compare with KerasHub, which has an environment of its own
 	VESALIUS_PEERS=1 TF_CPP_MIN_LOG_LEVEL=3 $(PEERS)/python -m pytest tests/test_keras.py
+
+MINUTES ?= 3
+fuzz: install  ## search at random for what goes wrong: make fuzz MINUTES=60
+	$(BIN)/python tests/fuzz --minutes $(MINUTES)
 
 lint: install
 	$(BIN)/ruff format --check .

@@ -1,13 +1,39 @@
-"""Shapes are checked at run time in all tests, and a test that proves an equation must call it."""
+"""Nothing depends on luck; shapes are checked at run time; a test that proves calls what it proves.
 
+Property tests try the same examples on every machine and in any order. `make fuzz` searches at
+random instead; what it finds becomes an ``@example`` of the test.
+"""
+
+import random
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 with install_import_hook("vesalius.equations", "agreement.typechecked"):
     from vesalius.equations import find, tracing
+
+# How long an example takes depends on what else the machine does, so it decides nothing.
+UNHURRIED = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("same examples", derandomize=True, **UNHURRIED)
+settings.register_profile("fuzz", derandomize=False, print_blob=True, **UNHURRIED)
+settings.load_profile("same examples")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Whoever draws from a global generator draws the same in any order of tests."""
+    random.seed(2024)
+    np.random.seed(2024)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(2024)
 
 
 @pytest.fixture

@@ -79,14 +79,13 @@ def test_sinusoidal_positions_cost_no_parameter():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_count_is_that_of_the_actual_arrays(family, data):
     config = data.draw(configurations(family))
     assert parameters(config) == size(random_parameters(config, 0))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.integers(1, 4))
 def test_tied_recurrent_models_are_an_embedding_and_the_papers_layers(d_e, L):
     words = {"vocabulary": 7, "embedding": d_e, "layers": L}

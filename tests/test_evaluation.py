@@ -186,7 +186,7 @@ def watched(family, length, context=8, stride=None):
     return places, told[:, 0], told[:, 1], model.asked
 
 
-every = settings(deadline=None, max_examples=300)
+every = settings(max_examples=300)
 
 
 @every

@@ -182,7 +182,7 @@ VALID = packed(
 changes = st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.integers(0, 255)), max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(changes=[], length=len(VALID))
 @given(changes, st.just(len(VALID)) | st.integers(0, len(VALID)))
 def test_a_damaged_file_gives_arrays_or_says_that_it_is_broken(tmp_path_factory, changes, length):
@@ -211,7 +211,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(["dtype", "shape", "data_offsets", None]), anything)
 def test_whatever_a_header_says_it_is_read_or_refused(tmp_path_factory, key, value):
     entry = {**tensor([0, 3], 8, 8), key: value} if key else value
@@ -235,7 +235,7 @@ def described(request, tmp_path_factory):
     return folder, json.loads((folder / "config.json").read_text())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_a_config_says_it_is_read_or_refused(described, data):
     folder, said = described

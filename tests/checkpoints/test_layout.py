@@ -13,7 +13,7 @@ from vesalius.families import FAMILIES, family_of
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_the_layout_is_the_state_of_the_network(family, data):
     config = data.draw(configurations(family))
@@ -24,7 +24,7 @@ def test_the_layout_is_the_state_of_the_network(family, data):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_every_number_of_the_state_is_in_one_letter_and_only_there(family, data):
     config = data.draw(configurations(family))

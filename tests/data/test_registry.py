@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from urllib.request import build_opener, urlopen
 
+import numpy as np
 import pytest
 
 from vesalius.data import registry
@@ -205,7 +206,7 @@ def left_over(folder):
 
 
 def test_a_corpus_is_fetched_into_the_cache_and_located_there(server, known, cache):
-    body = os.urandom(3 * registry.PIECE + 5)
+    body = np.random.default_rng(7).bytes(3 * registry.PIECE + 5)
     server["/a"], server["/b"] = (200, body), (200, HELLO)
     made = known(
         of(body, f"{server['address']}/a", path="images/a.gz"), of(HELLO, f"{server['address']}/b")

@@ -152,7 +152,7 @@ def test_documents_of_a_small_grammar_come_as_often_as_they_should():
 # The stories.
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SEEDS, st.floats(0, 1))
 def test_the_probabilities_of_the_next_word_sum_to_one(seed, cut):
     words = stream(next(stories(seed)))
@@ -163,7 +163,7 @@ def test_the_probabilities_of_the_next_word_sum_to_one(seed, cut):
     assert set(chances) <= set(vocabulary())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS)
 def test_the_probability_of_a_document_is_the_product_over_its_next_words(seed):
     document = next(stories(seed))
@@ -390,7 +390,7 @@ def test_a_thing_introduced_early_is_known_later():
 # Text.
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(1, 5))
 def test_text_and_words_say_the_same(seed, count):
     documents = list(stories(seed, count))

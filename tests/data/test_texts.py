@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vesalius.data import stories, texts
@@ -62,9 +62,7 @@ def portions(file):
     return list(read_texts(file).portions())
 
 
-same_file = settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+same_file = settings(max_examples=300)
 
 
 @same_file
@@ -122,8 +120,16 @@ def test_files_end_documents(tmp_path, small_portions):
 
 
 @same_file
-@given(st.lists(odd, min_size=1, max_size=3), st.floats(0.01, 0.99))
-def test_parts_of_a_split_are_the_whole_and_cut_no_character(tmp_path, documents, share):
+@given(st.lists(odd | st.just(""), min_size=1, max_size=3), st.floats(0.01, 0.99))
+@example(["🌧"], 0.875)
+@example(["a🌧"], 0.5)
+@example(["a", "🌧"], 0.25)
+@example(["🌧", "a"], 0.75)
+@example(["a", "🌧", ""], 0.25)
+@example(["", "🌧"], 0.5)
+def test_a_split_of_two_characters_or_more_has_two_parts_which_are_the_whole(
+    tmp_path, documents, share
+):
     for number, text in enumerate(documents):
         written(tmp_path, text, f"{number}.txt")
     whole = FileTexts(
@@ -131,12 +137,11 @@ def test_parts_of_a_split_are_the_whole_and_cut_no_character(tmp_path, documents
             Part(tmp_path / f"{n}.txt", 0, len(text.encode())) for n, text in enumerate(documents)
         )
     )
-    try:
-        first, second = split(whole, share)
-    except EmptyCorpus:
-        size = len("".join(documents).encode())
-        assert round(size * (1 - share)) > size - 4, "only within the last character"
+    if len("".join(documents)) < 2:
+        with pytest.raises(EmptyCorpus):
+            split(whole, share)
         return
+    first, second = split(whole, share)
     assert first.size() > 0
     assert second.size() > 0
     read = [part for some in (first, second) for part, _ in some.portions()]

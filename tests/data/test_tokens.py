@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vesalius.checkpoints.files import SAVING
@@ -77,9 +77,7 @@ def ended(tokenizer):
     return [tokenizer.special[name] for name in ("<|endoftext|>",) if name in tokenizer.special]
 
 
-in_a_folder = settings(
-    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+in_a_folder = settings(max_examples=50)
 
 
 @every

@@ -13,7 +13,7 @@ from vesalius.data.tokens import Tokens
 from vesalius.data.windows import Streams, Windows
 from vesalius.errors import EmptyCorpus
 
-quick = settings(deadline=None, max_examples=100)
+quick = settings(max_examples=100)
 
 
 def counted(length):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import special, stats
@@ -69,14 +69,12 @@ def test_the_sigmoid_of_the_logarithm_of_odds_is_their_probability():
 
 
 @given(x=matrices(700))
-@settings(deadline=None)
 def test_the_sigmoid_is_scipys_even_where_it_almost_vanishes(x):
     # An exponent near 700 is rounded by up to 1e-13, which its exponential keeps as relative error.
     np.testing.assert_allclose(sigmoid(x), special.expit(x), rtol=1e-12)
 
 
 @given(x=matrices(50))
-@settings(deadline=None)
 def test_the_sigmoid_of_the_opposite_is_the_complement(x):
     agree(sigmoid(-x), 1 - sigmoid(x))
 
@@ -103,7 +101,6 @@ def test_the_two_forms_of_gelu_are_close_but_not_the_same():
 
 @pytest.mark.parametrize("form", [gelu, gelu_tanh])
 @given(x=matrices(100))
-@settings(deadline=None)
 def test_gelu_of_a_number_and_of_its_opposite_differ_by_the_number(form, x):
     np.testing.assert_allclose(form(x) - form(-x), x, rtol=1e-14, atol=1e-300)
 
@@ -134,7 +131,6 @@ def test_softmax_shares_in_proportion_to_exponentials():
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @given(Z=matrices(300))
-@settings(deadline=None)
 def test_softmax_and_its_logarithm_are_scipys_along_either_axis(axis, Z):
     # Exponents up to 600 are rounded by up to 1e-13, which the exponential keeps.
     theirs = special.softmax(Z, axis=axis)
@@ -151,7 +147,6 @@ def test_softmax_normalises_columns_unless_told_otherwise(rng):
 
 
 @given(Z=matrices(10), shift=st.floats(-1e3, 1e3))
-@settings(deadline=None)
 def test_softmax_does_not_see_what_is_added_to_all_entries(Z, shift):
     # Z + shift is itself rounded by up to 1e-13.
     np.testing.assert_allclose(softmax(Z + shift), softmax(Z), rtol=1e-12)

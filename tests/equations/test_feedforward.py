@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 from scipy import special
@@ -70,7 +70,6 @@ def test_a_dense_layer_adds_its_bias_to_every_column():
 
 
 @given(rows=st.integers(1, 5), columns=st.integers(1, 5), n=st.integers(1, 5))
-@settings(deadline=None)
 def test_a_dense_layer_is_pytorchs_linear_on_rows_where_ours_has_columns(rows, columns, n):
     rng = np.random.default_rng([rows, columns, n])
     layer, X = random_dense(rng, rows, columns), rng.normal(size=(columns, n))
@@ -144,7 +143,6 @@ def test_logits_that_are_logarithms_of_shares_give_the_shares():
 
 @pytest.mark.proves(5)
 @given(z=any_array(np.float64, 7, elements=st.floats(-30, 30)))
-@settings(deadline=None)
 def test_the_distribution_is_scipys_softmax_and_keeps_the_order_of_the_logits(z):
     y_hat = distribution(z)
     agree(y_hat, special.softmax(z))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 from scipy import special, stats
@@ -120,7 +120,6 @@ def test_the_truth_at_a_masked_position_is_the_word_that_stood_there():
 
 @pytest.mark.proves(16, 65)
 @given(y=SHARES, y_hat=SHARES)
-@settings(deadline=None)
 def test_cross_entropy_is_the_entropy_and_the_divergence_together(y, y_hat):
     expected = stats.entropy(y) + stats.entropy(y, y_hat)
     agree(cross_entropy(y, y_hat), expected)
@@ -153,7 +152,6 @@ def test_a_word_estimated_at_an_eighth_costs_three_bits():
 
 @pytest.mark.proves(17, 19, 21, 66)
 @given(z=any_array(np.float64, 6, elements=st.floats(-30, 30)), c=st.integers(0, 5))
-@settings(deadline=None)
 def test_the_loss_of_one_word_is_pytorchs_cross_entropy(z, c):
     y_hat, theirs = special.softmax(z), pytorch_loss(z[:, None], np.array([c]))
     agree(cross_entropy_of_class(c, y_hat), theirs)
@@ -164,7 +162,6 @@ def test_the_loss_of_one_word_is_pytorchs_cross_entropy(z, c):
 
 @pytest.mark.proves(16, 17, 18)
 @given(y_hat=SHARES, c=st.integers(0, 5))
-@settings(deadline=None)
 def test_cross_entropy_with_a_one_hot_truth_is_that_of_its_class(y_hat, c):
     whole = cross_entropy(true_class(c, 6), y_hat)
     agree(cross_entropy_of_class(c, y_hat), whole)
@@ -193,7 +190,6 @@ def test_the_loss_of_a_sequence_worked_by_hand():
 
 @pytest.mark.proves(20, 61)
 @given(Z=LOGITS, c=CLASSES)
-@settings(deadline=None)
 def test_the_loss_of_a_sequence_is_pytorchs_cross_entropy(Z, c):
     Y_hat, theirs = special.softmax(Z, axis=0), pytorch_loss(Z, c)
     agree(transformer_loss(c, Y_hat), theirs)
@@ -202,7 +198,6 @@ def test_the_loss_of_a_sequence_is_pytorchs_cross_entropy(Z, c):
 
 @pytest.mark.proves(20, 21)
 @given(Z=LOGITS, c=CLASSES)
-@settings(deadline=None)
 def test_the_losses_of_all_time_steps_sum_to_that_of_the_sequence(Z, c):
     Y_hat = special.softmax(Z, axis=0)
     steps = math.fsum(recurrent_loss(int(c[i]), Y_hat[:, i]) for i in range(4))
@@ -281,7 +276,6 @@ def test_the_masked_loss_worked_by_hand():
 
 @pytest.mark.proves(67)
 @given(Z=LOGITS, c=CLASSES, m=CHOSEN)
-@settings(deadline=None)
 def test_the_masked_loss_is_pytorchs_cross_entropy_that_ignores_the_others(Z, c, m):
     theirs = pytorch_loss(Z, np.where(m, c, -100), ignore_index=-100)
     agree(masked_loss(Z, c, m), theirs)
@@ -307,7 +301,6 @@ def test_the_papers_sentence_is_corrupted_as_the_paper_shows():
 
 
 @given(data=st.data(), n=st.integers(0, 20))
-@settings(deadline=None)
 def test_tokens_that_were_not_chosen_are_never_touched(data, n):
     w = data.draw(any_array(np.int64, n, elements=st.integers(0, 9)))
     m = data.draw(any_array(np.bool_, n))

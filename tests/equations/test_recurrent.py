@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vesalius.equations import (
@@ -150,7 +150,6 @@ def test_an_elman_step_worked_by_hand():
 @pytest.mark.proves(12, 41)
 @pytest.mark.parametrize("g", [tanh, relu])
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_an_elman_step_is_that_of_pytorchs_cell(g, seed):
     rng = np.random.default_rng(seed)
     layer, below, before = random_elman(rng, g), rng.normal(size=3), rng.normal(size=4)
@@ -174,7 +173,6 @@ def test_the_candidate_worked_by_hand():
 
 @pytest.mark.proves(44)
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_the_candidate_is_the_step_of_an_elman_layer(seed):
     layer, below, before, _ = random_step(seed)
     weights = pytorch_weights(Elman(W=layer.W_Q, U=layer.U_Q, b=layer.b_Q, g=tanh))
@@ -191,7 +189,6 @@ def test_the_forget_gate_worked_by_hand():
 
 @pytest.mark.proves(45)
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_what_is_kept_is_the_context_of_pytorchs_cell_whose_add_gate_is_shut(seed):
     layer, below, before, c_before = random_step(seed)
     shut = dataclasses.replace(layer, b_R=np.full(4, SHUT))
@@ -211,7 +208,6 @@ def test_the_add_gate_worked_by_hand():
 
 @pytest.mark.proves(46)
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_what_is_added_is_the_context_of_pytorchs_cell_that_starts_from_none(seed):
     layer, below, before, _ = random_step(seed)
     r, d = add_gate(layer, below, before, candidate(layer, below, before))
@@ -236,7 +232,6 @@ def test_the_output_gate_worked_by_hand():
 
 @pytest.mark.proves(48)
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_the_output_gate_is_that_of_pytorchs_cell(seed):
     layer, below, before, c_before = random_step(seed)
     theirs, c = pytorch_cell(layer, below, before, c_before)
@@ -257,7 +252,6 @@ def test_an_lstm_step_worked_by_hand():
 
 @pytest.mark.proves(43)
 @given(seed=SEEDS)
-@settings(deadline=None)
 def test_an_lstm_step_is_that_of_pytorchs_cell(seed):
     layer, below, before, c_before = random_step(seed)
     state = lstm(layer, below, before, c_before)

@@ -62,7 +62,7 @@ def draw_real(rng, batch, n):
 
 
 @pytest.mark.parametrize("family", ["ffnn", "rnn", "lstm", "transformer", "gpt2", "igpt"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_language_model_of_any_shape_computes_its_equations(family, data):
     config = data.draw(configurations(family))
@@ -76,7 +76,7 @@ def test_a_language_model_of_any_shape_computes_its_equations(family, data):
         agree(logits.T, family_of(config).forward(model.parameters, Omega), WITHIN)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_bert_with_any_heads_computes_its_equations(data):
     config = data.draw(configurations("bert"))
@@ -107,7 +107,7 @@ def test_bert_with_any_heads_computes_its_equations(data):
         assert (getattr(ours, output) is not None) == bool(getattr(config, head))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_vision_transformer_with_any_heads_computes_its_equations(data):
     config = data.draw(configurations("vit"))
@@ -133,7 +133,7 @@ def test_a_vision_transformer_with_any_heads_computes_its_equations(data):
         assert (getattr(ours, output) is not None) == bool(getattr(config, head))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_time_series_transformer_of_any_shape_computes_its_equations(data):
     config = data.draw(configurations("tst"))
@@ -158,7 +158,7 @@ def test_a_time_series_transformer_of_any_shape_computes_its_equations(data):
 
 
 @pytest.mark.parametrize("family", ["rnn", "lstm"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_recurrent_network_goes_on_from_where_it_stopped(family, data):
     config = data.draw(configurations(family))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertTokenizer, GPT2Tokenizer
 
@@ -156,7 +156,6 @@ tricky = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(text=st.lists(st.text(assigned, max_size=3) | tricky, max_size=8).map("".join))
 def test_gpt2s_ids_of_any_text_are_those_of_the_algorithm_restated(gpt2, restated_gpt2, text):
     assert gpt2.encode(text) == restated_gpt2(text)

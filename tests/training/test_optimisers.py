@@ -174,7 +174,7 @@ def test_step_falls_by_its_factor_every_so_many_updates_after_the_warm_up():
     assert found[45:55] == [1.0] * 10
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     warmup=st.integers(0, 300),
     steps=st.integers(1, 300),

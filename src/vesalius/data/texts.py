@@ -116,7 +116,10 @@ def read_texts(path: str | Path) -> FileTexts:
 
 
 def split(texts: FileTexts, share: float) -> tuple[FileTexts, FileTexts]:
-    """The texts but for the last share of their bytes, and that share; cut at a line's end."""
+    """The texts but for the last share of their bytes, and that share; cut at a line's end.
+
+    Neither is empty, so a single character has no such parts.
+    """
     size = texts.size()
     left = max(0, min(max(1, round(size * (1 - share))), size - 1))
     first: list[Part] = []
@@ -127,14 +130,19 @@ def split(texts: FileTexts, share: float) -> tuple[FileTexts, FileTexts]:
     if rest and left:
         part = rest.pop(0)
         cut = _line(part, part.start + left)
+        if cut == part.end and not any(after.start < after.end for after in rest):
+            cut = _character(part, part.start + left)
         first.append(Part(part.file, part.start, cut))
-        rest = [Part(part.file, cut, part.end), *rest] if cut < part.end else rest
-    if not (first and rest):
+        rest.insert(0, Part(part.file, cut, part.end))
+    train, held_out = (
+        FileTexts(tuple(part for part in some if part.start < part.end)) for some in (first, rest)
+    )
+    if not (train.parts and held_out.parts):
         raise EmptyCorpus(
             f"{texts.name} has {size} bytes, too few to train on some and validate on others; "
             f"give more text"
         )
-    return FileTexts(tuple(first)), FileTexts(tuple(rest))
+    return train, held_out
 
 
 def _within(folder: Path) -> list[Path]:
@@ -154,6 +162,16 @@ def _line(part: Part, place: int) -> int:
         if found and found.end() < len(near):
             return place + found.end()
     return part.end
+
+
+def _character(part: Part, place: int) -> int:
+    """Where the character begins that a byte belongs to."""
+    start = max(part.start, place - 3)  # a character has at most four bytes
+    with part.file.open("rb") as file:
+        file.seek(start)
+        near = file.read(place + 1 - start)
+    found = re.search(rb"[^\x80-\xbf][\x80-\xbf]*\Z", near)
+    return start + found.start() if found else part.start
 
 
 _BREAK = re.compile(r"(?s:.*\S)(?= )|(?s:.*\S)(?=[\t\r\n])")
