@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from vesalius.families import FAMILIES, configuration, family_of
+from vesalius.families.activations import ACTIVATIONS
 from vesalius.model import Model
 
 width = st.integers(1, 12)
@@ -15,7 +16,7 @@ BLOCKS = {
     "value": width,
     "feedforward": width,
     "attention_bias": st.booleans(),
-    "activation": st.sampled_from(["gelu", "gelu_tanh", "relu"]),
+    "activation": st.sampled_from(list(ACTIVATIONS)),
 }
 WORDS = {"vocabulary": width, "context": width}
 TRANSFORMER = {

@@ -9,11 +9,11 @@ from typing import Any
 
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configs, configuration, family_of
+from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.components import Component, sum_of
 from vesalius.families.configs import Config
 from vesalius.families.formulas import Formula
 from vesalius.families.memory import carried
-from vesalius.families.operations import ACTIVATION_COST
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
@@ -213,7 +213,8 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     """What a configuration costs on ``batch`` sequences of ``length``, its longest unless said."""
     family = family_of(config)
     symbols = {**config.symbols(), "n": _length(config, length)}
-    symbols["a"] = ACTIVATION_COST.get(symbols.get("activation", ""), 0)
+    activation = ACTIVATIONS.get(symbols.get("activation", ""))
+    symbols["a"] = activation.cost if activation else 0
     if batch < 1:
         raise ImpossibleSetting(f"batch must be at least 1, got {batch}")
 

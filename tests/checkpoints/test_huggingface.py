@@ -172,6 +172,10 @@ def test_a_checkpoint_of_transformers_gives_its_logits_and_states(tmp_path, kind
         ("GPT2LMHeadModel", {"activation_function": "gelu"}),
         ("GPT2LMHeadModel", {"activation_function": "gelu_pytorch_tanh"}),
         ("GPT2LMHeadModel", {"activation_function": "relu", "layer_norm_epsilon": 1e-2}),
+        ("GPT2LMHeadModel", {"activation_function": "gelu_fast"}),
+        ("GPT2LMHeadModel", {"activation_function": "silu"}),
+        ("BertForPreTraining", {"hidden_act": "mish"}),
+        ("ViTModel", {"hidden_act": "quick_gelu"}),
         ("GPT2LMHeadModel", {"n_inner": None, "n_head": 1}),
         ("BertForMaskedLM", {"hidden_act": "gelu_new"}),
         ("BertForMaskedLM", {"hidden_act": "relu", "layer_norm_eps": 1e-2}),
@@ -186,6 +190,8 @@ def test_the_settings_of_a_config_are_understood(tmp_path, kind, changes):
     model.save(tmp_path / "ours", layout="huggingface")
     again = getattr(transformers, kind).from_pretrained(tmp_path / "ours").eval()
     same_outputs(kind, again, model)
+    for key in changes.keys() & {"activation_function", "hidden_act"}:
+        assert getattr(again.config, key) == changes[key]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -505,8 +511,12 @@ def test_a_tensor_that_stands_there_twice_is_refused(tmp_path, kind, name, twin)
         ("GPT2LMHeadModel", {"n_head": 5}, "24 cannot be divided among 5 heads"),
         ("GPT2LMHeadModel", {"n_head": "4"}, "heads must be a whole number, got '4'"),
         ("GPT2LMHeadModel", {"n_layer": 0}, "layers must be at least 1, got 0"),
-        ("GPT2LMHeadModel", {"activation_function": "silu"}, "'silu'; known are gelu_new"),
-        ("GPT2LMHeadModel", {"activation_function": ["gelu"]}, "known are gelu_new"),
+        (
+            "GPT2LMHeadModel",
+            {"activation_function": "prelu"},
+            "'prelu', which has parameters of its own",
+        ),
+        ("GPT2LMHeadModel", {"activation_function": ["gelu"]}, "known are gelu, "),
         ("BertModel", {"architectures": 3}, "architectures"),
         (
             "GPT2LMHeadModel",
@@ -520,7 +530,7 @@ def test_a_tensor_that_stands_there_twice_is_refused(tmp_path, kind, name, twin)
         ),
         ("GPT2LMHeadModel", {"add_cross_attention": True}, "add_cross_attention = True"),
         ("BertModel", {"is_decoder": True}, "is_decoder = True; only False can be read"),
-        ("BertModel", {"hidden_act": "silu"}, "'silu'; known are gelu_new"),
+        ("BertModel", {"hidden_act": "prelu"}, "'prelu', which has parameters of its own"),
         ("BertModel", {"num_attention_heads": 7}, "24 cannot be divided among 7 heads"),
         ("BertModel", {"architectures": [["BertModel"]]}, "architectures"),
         (

@@ -51,6 +51,16 @@ def test_byte_pairs_are_found_under_both_names(names, tmp_path):
         assert tokenizer.encode("<|endoftext|>") == [259] == [tokenizer.special["<|endoftext|>"]]
 
 
+@pytest.mark.parametrize("names", NAMES)
+def test_a_vocabulary_in_which_model_is_a_token_is_a_vocabulary(names, tmp_path):
+    vocabulary, _ = write_pair(tmp_path, *names)
+    tokens = {**json.loads(vocabulary.read_text()), "model": 260, "vocab": 261, "version": 262}
+    vocabulary.write_text(json.dumps(tokens))
+    tokenizer = read_tokenizer(vocabulary)
+    assert tokenizer.size == 263
+    assert [tokenizer.piece(i) for i in tokenizer.encode("to to")] == ["to", " to"]
+
+
 def test_byte_pairs_start_with_a_space_where_the_settings_say_so(tmp_path):
     write_pair(tmp_path, add_prefix_space=True)
     tokenizer = read_tokenizer(tmp_path)

@@ -14,6 +14,7 @@ from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, both, kerne
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import configs
+from vesalius.families.activations import ACTIVATIONS, BY_THEIR_NAME, TRAINED
 from vesalius.families.configs import Config
 
 
@@ -89,10 +90,6 @@ def _vit(config: configs.ViT) -> list[Row]:
 
 
 # ------------------------------------------------------------------ configurations, both directions
-
-ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
-ACTIVATIONS |= {"relu": "relu"}
-THEIR_ACTIVATION = {"gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
 
 ENCODER = {
     "layers": "num_hidden_layers",
@@ -222,12 +219,7 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
             )
     found = {ours: theirs[key] for ours, key in dialect.settings.items() if key in theirs}
     if "activation" in found:
-        if str(found["activation"]) not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
-            raise UnknownConfiguration(
-                f"config.json says activation {found['activation']!r}; known are {known}"
-            )
-        found["activation"] = ACTIVATIONS[found["activation"]]
+        found["activation"] = _activation(dialect.settings["activation"], found["activation"])
     heads = _heads(kind, theirs, _plain(dialect, shapes))
     try:
         return dialect.config().change(**found, **heads)
@@ -235,6 +227,15 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
         named = dialect.settings.get(str(error).split()[0])
         where = f" ({named} in config.json)" if named else ""
         raise UnknownConfiguration(f"config.json cannot be used: {error}{where}") from error
+
+
+def _activation(key: str, name: Any) -> str:
+    """Our name of an activation of theirs."""
+    if isinstance(name, str) and name in BY_THEIR_NAME:
+        return BY_THEIR_NAME[name]
+    known = ", ".join(BY_THEIR_NAME)
+    why = ", which has parameters of its own" if name in TRAINED else ""
+    raise UnknownConfiguration(f"config.json says {key} = {name!r}{why}; known are {known}")
 
 
 def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
@@ -278,9 +279,10 @@ def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
     symbols = config.symbols()
     ours = {**config.to_json(), "feedforward": symbols["d_f"]}
     theirs = {key: ours[name] for name, key in dialect.settings.items()}
-    for name in ("activation_function", "hidden_act"):
-        if name in theirs:
-            theirs[name] = THEIR_ACTIVATION[theirs[name]]
+    key = dialect.settings["activation"]
+    said = origin.get(key)  # of several names for the same function, the one that was there
+    same = isinstance(said, str) and BY_THEIR_NAME.get(said) == theirs[key]
+    theirs[key] = said if same else ACTIVATIONS[theirs[key]].theirs[0]
     architecture = _architecture(config)
     labels = getattr(config, "labels", 0) or getattr(config, "classes", 0)
     kept = dict(origin) if origin.get("model_type") == kind else {}

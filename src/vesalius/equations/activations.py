@@ -65,6 +65,66 @@ def tanh(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return np.tanh(x)
 
 
+def gelu_10(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The Gaussian error linear unit, cut off at 10: min(GELU(x), 10)."""
+    return np.minimum(gelu(x), 10)
+
+
+def quick_gelu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The Gaussian error linear unit by a sigmoid, as iGPT has it: x σ(1.702 x)."""
+    return x * sigmoid(1.702 * x)
+
+
+def silu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The sigmoid linear unit, or swish: x σ(x)."""
+    return x * sigmoid(x)
+
+
+def mish(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Mish: x tanh(log(1 + eˣ))."""
+    return x * np.tanh(np.logaddexp(0, x))
+
+
+def hardswish(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Swish in straight lines: x min(max(x + 3, 0), 6) / 6."""
+    return x * relu6(x + 3) / 6
+
+
+def leaky_relu(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The rectified linear unit with a small slope below zero: max(x, 0.01 x)."""
+    return np.maximum(x, 0.01 * x)
+
+
+def relu2(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The square of the rectified linear unit: max(x, 0)²."""
+    return np.square(relu(x))
+
+
+def relu6(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The rectified linear unit, cut off at 6: min(max(x, 0), 6)."""
+    return np.minimum(relu(x), 6)
+
+
+def laplace(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The distribution function of a normal variable: (1 + erf((x − μ) / (σ √2))) / 2.
+
+    Its mean μ = 0.707107 and deviation σ = 0.282095 bring it close to ReLU².
+    """
+    from scipy.special import erf
+
+    return 0.5 * (1 + erf((x - 0.707107) / (0.282095 * math.sqrt(2))))
+
+
+def sqrtsoftplus(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The root of the softplus: √log(1 + eˣ)."""
+    return np.sqrt(np.logaddexp(0, x))
+
+
+def linear(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """No activation at all."""
+    return x
+
+
 @formula("5.3", r"\tilde{v} = v \odot \sigma(x)", gives="v")
 def multiplicative_gate(v: Float[Array, " d"], x: Float[Array, " d"]) -> Float[Array, " d"]:
     """The multiplicative gate of Figure 21.
@@ -96,6 +156,17 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu": relu,
+    "gelu_10": gelu_10,
+    "quick_gelu": quick_gelu,
+    "silu": silu,
+    "mish": mish,
+    "hardswish": hardswish,
+    "leaky_relu": leaky_relu,
+    "relu2": relu2,
+    "relu6": relu6,
+    "laplace": laplace,
+    "sqrtsoftplus": sqrtsoftplus,
     "sigmoid": sigmoid,
     "tanh": tanh,
+    "linear": linear,
 }

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any, Self
 
 from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
+from vesalius.families.activations import ACTIVATIONS
 
-TRANSFORMER_ACTIVATIONS = ("gelu", "gelu_tanh", "relu")
 RECURRENT_ACTIVATIONS = ("tanh", "sigmoid", "relu")
 POSITIONS = ("learned", "sinusoidal")
 EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -132,7 +132,7 @@ class Blocks(Config):
     feedforward: int | None = setting(None, "d_f", "inner dimension; 4 embedding if open")
     attention_bias: bool = setting(True, "ζ", "whether attention has biases")
     activation: str = setting(
-        "gelu", "g", "activation of the feedforward network", choices=TRANSFORMER_ACTIVATIONS
+        "gelu", "g", "activation of the feedforward network", choices=tuple(ACTIVATIONS)
     )
     epsilon: float = setting(1e-5, "ε", "added to the variance in normalisations", least=0)
     dropout: float = setting(0.1, "", "share dropped in training", least=0, below=1)

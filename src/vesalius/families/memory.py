@@ -7,6 +7,7 @@ attention unfused and no dropout; formulas are for one sequence of n tokens.
 from dataclasses import dataclass
 
 from vesalius.families import configs
+from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.formulas import Formula
 
 
@@ -23,14 +24,16 @@ def kept(name: str, formula: str, times: str = "1") -> Kept:
     return Kept(name, Formula(formula), Formula(times))
 
 
-def blocks(config: configs.Blocks, batch_norm: bool = False) -> Kept:
-    """Inputs of both sublayers before and after normalisation, q, k, v, scores, neurons.
+def neurons(config: configs.Blocks, width: str, more: int = 0) -> str:
+    """What a layer of so many neurons keeps, and so many numbers more for each."""
+    count = ACTIVATIONS[config.activation].kept + more
+    return width if count == 1 else f"{count} {width}"
 
-    A ReLU needs its result alone, a GELU what went in and, for the next product, what came out.
-    """
-    neurons = "d_f" if config.activation == "relu" else "2 d_f"
+
+def blocks(config: configs.Blocks, batch_norm: bool = False) -> Kept:
+    """Inputs of both sublayers before and after normalisation, q, k, v, scores, neurons."""
     statistics = "4 d_e" if batch_norm else "4 n"
-    inputs = f"n (4 d_e + 2 M (d_k + d_v) + {neurons})"
+    inputs = f"n (4 d_e + 2 M (d_k + d_v) + {neurons(config, 'd_f')})"
     return kept("transformer blocks", f"{inputs} + n² M + {statistics}", times="L")
 
 
@@ -47,8 +50,7 @@ def bert(config: configs.Bert) -> list[Kept]:
     if config.pooler:
         rows.append(kept("pooler", "d_e"))
     if config.mlm_head:
-        dense = "2 d_e" if config.activation == "relu" else "3 d_e"
-        rows.append(kept("MLM head", f"n ({dense} + 2 + |V|)"))
+        rows.append(kept("MLM head", f"n ({neurons(config, 'd_e', more=1)} + 2 + |V|)"))
     if config.nsp_head:
         rows.append(kept("NSP head", "2"))
     if config.labels:
@@ -76,7 +78,7 @@ def tst(config: configs.TST) -> list[Kept]:
     return [
         kept("series", "n C"),
         blocks(config, batch_norm=config.normalisation == "batch"),
-        kept("activation", "n d_e" if config.activation == "relu" else "2 n d_e"),
+        kept("activation", neurons(config, "n d_e")),
         kept("outputs", outputs),
     ]
 

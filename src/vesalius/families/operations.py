@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from vesalius.families import configs
 from vesalius.families.formulas import Formula
 
-ACTIVATION_COST = {"gelu": 5, "gelu_tanh": 9, "relu": 1, "sigmoid": 4, "tanh": 1}
-"""Pointwise operations of one activation, which formulas call a."""
-
 
 @dataclass(frozen=True)
 class Operation:

@@ -45,7 +45,8 @@ def _read_file(file: Path) -> Tokenizer:
     """By what the file is: a tokenizer.json, BERT's list of words, or GPT-2's vocabulary."""
     if file.suffix != ".json":
         return read_word_pieces(file)
-    if "model" in read_json(file):
+    # In a vocabulary "model" may be a token like any other, and stands for a number.
+    if isinstance(read_json(file).get("model"), dict):
         return _read_whole(file)
     merges = next((file.with_name(m) for v, m in PAIRS if v == file.name), file)
     if not merges.is_file() or merges == file:

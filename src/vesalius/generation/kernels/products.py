@@ -12,13 +12,25 @@ from vesalius.generation.kernels.compiling import compiled
 from vesalius.generation.kernels.teams import Member, meet, take
 from vesalius.generation.kernels.vectors import ROWS, VECTORS, tile
 
-NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH = range(6)
+NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH, GELU_10, QUICK_GELU, SILU = range(9)
+MISH, HARDSWISH, LEAKY_RELU, RELU2, RELU6, LAPLACE, SQRTSOFTPLUS = range(9, 16)
 ACTIVATIONS = {
+    "linear": NONE,
     "relu": RELU,
     "sigmoid": SIGMOID,
     "tanh": TANH,
     "gelu": GELU,
     "gelu_tanh": GELU_TANH,
+    "gelu_10": GELU_10,
+    "quick_gelu": QUICK_GELU,
+    "silu": SILU,
+    "mish": MISH,
+    "hardswish": HARDSWISH,
+    "leaky_relu": LEAKY_RELU,
+    "relu2": RELU2,
+    "relu6": RELU6,
+    "laplace": LAPLACE,
+    "sqrtsoftplus": SQRTSOFTPLUS,
 }
 WIDE = 2**14
 """Bytes of a vector from which on it is not kept in the cache beside the rows that it meets."""
@@ -70,6 +82,34 @@ def exponential(x: Any) -> Any:
 
 
 @compiled
+def seldom(kind: int, x: Any) -> Any:
+    """An activation that few models have: chosen for each number anew."""
+    zero, one, six = np.float32(0), np.float32(1), np.float32(6)
+    if kind == GELU_10:
+        y = np.float32(0.5) * x * (one + math.erf(x * np.float32(math.sqrt(0.5))))
+        return min(y, np.float32(10))
+    if kind == QUICK_GELU:
+        return x / (one + exponential(np.float32(-1.702) * x))
+    if kind == SILU:
+        return x / (one + exponential(-x))
+    if kind == MISH:  # with e = eˣ, tanh(log(1 + e)) is e (e + 2) / (e (e + 2) + 2)
+        e = exponential(min(x, np.float32(20)))
+        return x * (e * (e + np.float32(2)) / (e * (e + np.float32(2)) + np.float32(2)))
+    if kind == HARDSWISH:
+        return x * min(max(x + np.float32(3), zero), six) / six
+    if kind == LEAKY_RELU:
+        return max(x, np.float32(0.01) * x)
+    if kind == RELU2:
+        return max(x, zero) * max(x, zero)
+    if kind == RELU6:
+        return min(max(x, zero), six)
+    if kind == LAPLACE:
+        scaled = (x - np.float32(0.707107)) * np.float32(1 / (0.282095 * math.sqrt(2)))
+        return np.float32(0.5) * (one + math.erf(scaled))
+    return math.sqrt(max(x, zero) + math.log1p(exponential(-abs(x))))
+
+
+@compiled
 def activate(kind: int, y: Array) -> None:
     """An activation, in place."""
     one = np.float32(1)
@@ -90,6 +130,9 @@ def activate(kind: int, y: Array) -> None:
         for i in range(n):
             u = y[i] + np.float32(0.044715) * y[i] * y[i] * y[i]
             y[i] = y[i] / (one + exponential(np.float32(-2 * math.sqrt(2 / math.pi)) * u))
+    elif kind != NONE:
+        for i in range(n):
+            y[i] = seldom(kind, y[i])
 
 
 @compiled
