@@ -50,16 +50,18 @@ install: .venv/development
 clean:
 	rm -rf .venv .venv-peers
 
-# PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
+# Without PyTorch, which the demo does not need. Python compiles a module when it is first imported;
+# compiling all of them beforehand would take as long as unpacking them.
 .venv/runtime: pyproject.toml constraints.txt
-	@echo "Setting up .venv; this takes a minute or two"
+	@echo "Setting up .venv; this takes half a minute"
 	$(PYTHON) -m venv .venv
-	$(PIP) torch
-	$(PIP) --editable .
+	$(PIP) --no-compile --editable .
 	@touch $@
 
+# PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
 .venv/development: .venv/runtime
-	@echo "Adding what development needs"
+	@echo "Adding PyTorch and what development needs; this takes a minute or two"
+	$(PIP) torch
 	$(PIP) --editable '.[test,lint]'
 	@touch $@
 

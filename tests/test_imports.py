@@ -61,8 +61,8 @@ LAYERS = [
     {"checkpoints"},
     {"models", "counting"},
     {"families"},
-    {"equations", "specimens"},
-    {"machine", "views"},
+    {"equations", "recipes", "specimens"},
+    {"extras", "machine", "views"},
     {"errors"},
 ]
 

@@ -99,6 +99,10 @@ class ImpossibleContext(VesaliusError):
     """Words that the grammar cannot produce in this order."""
 
 
+class UnknownRecipe(VesaliusError):
+    """A name that is neither a file nor a recipe of the package."""
+
+
 class UnknownCorpus(VesaliusError):
     """A name that is not in the registry of corpora."""
 
@@ -125,6 +129,10 @@ class SaveFailed(OSError):
 
 class Unreachable(OSError):
     """The network, or what was asked of it, is not to be had."""
+
+
+class MissingExtra(OSError):
+    """A package that the plain installation leaves out; the message says how to get it."""
 
 
 class Unwritable(OSError):

@@ -70,10 +70,11 @@ class Model:
     @cached_property
     def network(self) -> Any:
         """The PyTorch network, sharing its memory with the state; ready for inference."""
+        build = family_of(self.config).network  # which says so where PyTorch is missing
         import torch
 
         with torch.device("meta"):
-            network = family_of(self.config).network(self.config)
+            network = build(self.config)
         tensors = {name: torch.from_numpy(array) for name, array in self.state.items()}
         network.load_state_dict(tensors, strict=True, assign=True)
         return network.eval()
@@ -109,16 +110,17 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
     """A new model of a family or a named size.
 
     Transformers for text are initialised as GPT-2 and BERT are, vit by Glorot and Bengio, others as
-    PyTorch does.
+    PyTorch does. Its generator draws the numbers, so that it has to be installed.
     """
-    import torch
-
     from vesalius.families import configuration
 
     config = configuration(family, **settings)
+    build = family_of(config).network
+    import torch
+
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = family_of(config).network(config)
+        network = build(config)
     state = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
     return Model(config, state)
 

@@ -241,6 +241,15 @@ def show_cost(costs: "Cost") -> None:
     )
 
 
+def show_recipes(recipes: list[dict[str, Any]]) -> None:
+    from rich.text import Text
+
+    show(
+        table(("name", "corpus", "what"), [(r["name"], r["corpus"], r["title"]) for r in recipes]),
+        Text("\nvesalius recipes NAME shows one; vesalius train NAME trains by it"),
+    )
+
+
 def show_corpora(corpora: list[dict[str, Any]]) -> None:
     rows = [
         (c["name"], c["kind"], bytes_of(c["bytes"]) if c["files"] else "", c["licence"], c["where"])

@@ -18,7 +18,8 @@ import numpy as np
 from vesalius.checkpoints import others
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
-from vesalius.errors import Unreachable, WrongKind
+from vesalius.errors import WrongKind
+from vesalius.extras import require
 from vesalius.families import configs, family_of
 from vesalius.families.configs import Config
 from vesalius.model import Model
@@ -141,10 +142,10 @@ def example(model: Model, length: int, seed: int) -> Any:
 
 def network_steps(model: Model, given: Array) -> dict[str, Array]:
     """What the network computes, by the paper's symbols; watched from outside."""
+    network, heads = model.network, model.config.symbols().get("M", 1)
     import torch
 
     found: dict[str, Array] = {}
-
     hooks = []
 
     def watch(module: Any, record: Callable[[Array], None]) -> None:
@@ -152,7 +153,6 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
             module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
         )
 
-    network, heads = model.network, model.config.symbols().get("M", 1)
     for l, block in enumerate(getattr(network, "blocks", ()), 1):
         for letter in ("query", "key", "value"):
             watch(getattr(block.attention, letter), _split(found, letter[0], l, heads))
@@ -216,11 +216,10 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     Its eager attention rounds scores to single precision, so that in double precision the fused one
     is used, which keeps its scores to itself.
     """
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise Unreachable("transformers is not installed; pip install transformers") from error
+    require("transformers")
+    require("torch")
+    import torch
+    import transformers
 
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     eager = dtype == "float32"
@@ -316,10 +315,8 @@ def _import_keras() -> tuple[Any, Any]:
     if "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = "torch"
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    try:
-        keras, keras_hub = map(importlib.import_module, ("keras", "keras_hub"))
-    except ImportError as error:
-        raise Unreachable("keras_hub is not installed; pip install keras-hub") from error
+    require("keras_hub")
+    keras, keras_hub = map(importlib.import_module, ("keras", "keras_hub"))
     if keras.config.backend() != "torch":
         raise WrongKind(
             f"keras is already imported and runs on {keras.config.backend()}; "

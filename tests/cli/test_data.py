@@ -134,7 +134,7 @@ def test_get_leaves_alone_what_is_here(environment, tmp_path):
     [
         (["info", "tinyshakespear"], 2, "unknown corpus 'tinyshakespear'; did you mean tinys"),
         (["get", "wikitext"], 2, "did you mean wikitext-2"),
-        (["get", "classics"], 2, "Set VESALIUS_DATA to a folder that holds it"),
+        (["get", "classics"], 2, "set VESALIUS_DATA to a folder that holds text/classics"),
         (["get", "tinyshakespeare"], 3, "input.txt is not to be had: "),
         (["get", "stories"], 2, "say where to write them: --out FILE"),
         (["get", "stories", "--out", "/nowhere/x"], 3, "No such file or directory: '/nowhere/x'"),

@@ -7,7 +7,7 @@ import sys
 
 import click
 import pytest
-from processes import shown
+from processes import shown, vesalius
 
 from vesalius.cli import SUBJECTS, cli
 
@@ -59,6 +59,39 @@ def test_the_script_and_the_module_are_the_same():
 
     (script,) = entry_points(group="console_scripts", name="vesalius")
     assert script.load() is main
+
+
+def offered(*words):
+    """What the shell is told when the last word is to be completed."""
+    asked = {"_VESALIUS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(words)}
+    asked["COMP_CWORD"] = str(len(words) - 1)
+    done = vesalius(env={**os.environ, **asked})
+    assert (done.returncode, done.stderr) == (0, "")
+    return [tuple(line.split(",")) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("vesalius", "count", "gpt2-x"), [("plain", "gpt2-xl"), ("dir", "gpt2-x")]),
+        (("vesalius", "dissect", "gpt"), [("plain", "gpt"), ("plain", "gpt2")]),
+        (("vesalius", "train", "stories-g"), [("plain", "stories-gpt"), ("file", "stories-g")]),
+        (("vesalius", "evaluate", "gpt", "wiki"), [("plain", "wikitext-2"), ("file", "wiki")]),
+        (("vesalius", "next"), [("plain", "next-sentence")]),
+    ],
+    ids=lambda words: words[-1] if isinstance(words[0], str) else "",
+)
+def test_shells_complete_verbs_and_the_names_of_models_recipes_and_corpora(words, expected):
+    assert set(expected) <= set(offered(*words))
+
+
+@pytest.mark.parametrize(("command", "path"), list(verbs()))
+def test_every_name_of_a_model_is_completed(command, path):
+    context = click.Context(command)
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument) and parameter.name in ("model", "source"):
+            found = {item.value for item in parameter.shell_complete(context, "")}
+            assert {"gpt", "gpt2-xl", "bert-base-uncased"} <= found
 
 
 def test_a_closed_pipe_ends_quietly():

@@ -297,5 +297,19 @@ def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
 def test_the_help_says_how_to_change_a_setting(command):
     done = command("train", "--help")
     words = " ".join(done.out.split())
-    assert "Example: vesalius train recipes/stories-gpt.toml --set training.steps=200" in words
+    assert "Example: vesalius train stories-gpt --set training.steps=200" in words
     assert "as in training.steps=200; the value open takes it away" in words
+
+
+def test_recipes_are_listed_shown_and_described_for_machines(command):
+    listed, shown = command("recipes"), command("recipes", "stories-gpt")
+    as_json = json.loads(command("recipes", "--json").out)
+    assert (listed.code, shown.code) == (0, 0)
+    assert 'title = "GPT-2, small, on stories of the grammar"' in shown.out
+    described = {row["name"]: row for row in as_json}
+    assert described["stories-gpt"]["where"] == "built in"
+    assert all(row["name"] in listed.out and row["title"] for row in as_json)
+    assert json.loads(command("recipes", "gpt", "--json").out)["family"] == "gpt2"
+    wrong = command("train", "stories-gtp")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "did you mean stories-gpt" in wrong.err

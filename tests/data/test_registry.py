@@ -154,8 +154,14 @@ def test_a_file_of_the_right_size_but_other_bytes_is_told_by_its_hash(known, cac
 
 def test_what_no_address_gives_says_where_it_comes_from():
     for refuse in (locate, get):
-        with pytest.raises(NotFetched, match=r"and 143 more .*Gutenberg.*Set VESALIUS_DATA"):
+        with pytest.raises(
+            NotFetched, match=r"and 143 more .*Gutenberg.*set VESALIUS_DATA"
+        ) as said:
             refuse("classics")
+        first = registry.corpus("classics").files[0]
+        place = registry.folders()[-1] / first.path
+        assert f"Put the file with SHA-256 {first.sha256} at {place}, or" in str(said.value)
+        assert "vesalius data info classics lists all" in str(said.value)
 
 
 def test_stories_need_no_file():
@@ -289,7 +295,7 @@ def test_the_next_address_is_asked_where_the_first_does_not_answer(server, known
 
 def test_an_address_that_does_not_answer_is_named(server, known, cache):
     with pytest.raises(
-        Unreachable, match=r"/gone is not to be had: Not Found; try .*text/hello.txt"
+        Unreachable, match=r"/gone is not to be had: Not Found. Try .*text/hello.txt"
     ):
         fetch(known(of(HELLO, f"{server['address']}/gone")))
     with pytest.raises(Unreachable, match=r"127.0.0.1:9/x is not to be had: .*refused"):

@@ -296,7 +296,7 @@ def test_what_cannot_be_trained_on_is_said_before_the_first_step(what, tmp_path,
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "there is no recipe"),
+        (None, "and no recipe of this name"),
         ("family = gpt2", "recipe.toml is not TOML: "),
         ('family = "gpt2"\nobjective = "next-token"\nstep = 5\n', "a recipe has no 'step'"),
         ('family = "gpt2"\nobjective = "next-token"\n[training]\nstepz = 5', "did you mean steps"),

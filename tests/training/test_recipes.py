@@ -1,6 +1,7 @@
 """Recipes are read whole or refused, and what is refused is named with its section."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,14 @@ from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
     UnknownModel,
+    UnknownRecipe,
     UnknownSetting,
     VesaliusError,
     WrongKind,
 )
 from vesalius.families import configuration, family_of
+from vesalius.recipes import SHIPPED
+from vesalius.recipes import recipes as shipped
 from vesalius.training import read_recipe
 from vesalius.training import recipe as recipes
 from vesalius.training.objectives import OBJECTIVES
@@ -34,6 +38,28 @@ def test_every_recipe_of_the_project_is_read(file):
 
 def test_there_are_recipes():
     assert len(FILES) >= 8
+
+
+def test_a_recipe_of_the_package_is_found_by_its_name_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(shipped()) == {file.stem for file in FILES}
+    assert read_recipe("stories-gpt") == read_recipe(FILES[0].with_name("stories-gpt.toml"))
+
+
+@pytest.mark.parametrize("name", ["stories-gtp", "recipes/stories-gtp.toml", "x" * 300, "a\0b", ""])
+def test_a_recipe_that_is_not_there_is_named_with_the_nearest(name):
+    with pytest.raises(UnknownRecipe, match=r"no recipe of this name; (did you mean|there are)"):
+        read_recipe(name)
+
+
+def test_the_wheel_holds_the_recipes():
+    root = Path(__file__).parents[2]
+    built = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    inside = built["wheel"]["force-include"]["recipes"]
+    assert root / "src" / inside == SHIPPED
+    assert "recipes" in built["sdist"]["include"]
 
 
 def test_what_is_not_said_has_a_default():
@@ -223,9 +249,9 @@ def test_a_change_of_what_is_not_there_is_refused(change, says):
 
 
 def test_a_file_that_is_missing_or_not_toml_is_named(tmp_path):
-    with pytest.raises(BrokenFile, match=r"there is no recipe '.*none.toml'"):
+    with pytest.raises(UnknownRecipe, match=r"there is no file '.*none.toml'"):
         read_recipe(tmp_path / "none.toml")
-    with pytest.raises(BrokenFile, match="there is no recipe"):
+    with pytest.raises(BrokenFile, match="is a folder; expected a recipe's TOML file"):
         read_recipe(tmp_path)
     (tmp_path / "bad.toml").write_text("family = gpt2\n")
     with pytest.raises(BrokenFile, match=r"bad.toml is not TOML: .*line 1"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from small import small_recipe
 
+from vesalius.errors import MissingExtra
 from vesalius.training import Run, Watcher, train
 from vesalius.training.processes import Processes
 from vesalius.training.sampling import prompt_ids, sample
@@ -181,8 +182,8 @@ def test_what_is_saved_is_in_tensorboard_even_if_the_run_is_killed_then(tmp_path
 
 
 def test_without_tensorboard_it_is_said_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ImportError, match="pip install tensorboard"):
+    monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'vesalius\[tensorboard\]'"):
         train(small_recipe("ffnn", tmp_path, tensorboard=True, **SHORT), tmp_path / "run")
 
 

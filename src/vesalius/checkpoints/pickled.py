@@ -9,6 +9,7 @@ from typing import Any
 from vesalius.checkpoints.files import WIDTH, Tensors, widest
 from vesalius.checkpoints.plain import require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
+from vesalius.extras import require
 
 
 def find(folder: Path) -> Path:
@@ -26,11 +27,12 @@ def find(folder: Path) -> Path:
 
 def read(file: Path) -> Tensors:
     """The tensors of a pickled state dictionary."""
+    require_file(file)
+    require("torch")
     import warnings
 
     import torch
 
-    require_file(file)
     try:
         with warnings.catch_warnings(action="ignore"):  # the error below says more
             state = torch.load(file, map_location="cpu", weights_only=True)

@@ -16,6 +16,7 @@ from vesalius import __version__
 from vesalius.cli import anatomy, checkpoints, data, generation, reading, text, training
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError
+from vesalius.extras import EXTRAS, missing
 
 __all__ = ["Settings", "cli", "json_option", "main"]
 
@@ -36,7 +37,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         reading.similar,
     ],
     "Text and data": [text.tokenize, text.tokenizer, data.data],
-    "Training": [training.train, training.evaluate],
+    "Training": [training.recipes, training.train, training.evaluate],
 }
 """All verbs in the order in which the help names them. Their modules import the library only when
 a verb runs, so that the command line starts at once."""
@@ -75,7 +76,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that know no Greek
-    sys.exit(_guarded(lambda: cli.main(standalone_mode=False)))
+    sys.exit(_guarded(lambda: cli.main(prog_name="vesalius", standalone_mode=False)))
 
 
 def _guarded(run: Callable[[], Any]) -> int:
@@ -93,7 +94,10 @@ def _guarded(run: Callable[[], Any]) -> int:
         return 0
     except MemoryError:
         return _fail("there is not enough memory for this", 3)
-    except (OSError, ImportError) as error:
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        return _fail(str(missing(package) if package in EXTRAS else error), 3)
+    except OSError as error:
         return _fail(str(error), 3)
 
 

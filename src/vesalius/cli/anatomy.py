@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import Settings, json_option
+from vesalius.cli.options import Settings, complete_models, json_option
 
 if TYPE_CHECKING:
     from vesalius.families.configs import Config
 
 
 @click.command()
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_models)
 @json_option
 def models(model: str | None, as_json: bool) -> None:
     """What there is: every named size; with MODEL its settings, which --set can change.
@@ -85,7 +85,7 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.option("--set", "settings", type=Settings(), multiple=True, help="Change a hyperparameter.")
 @click.option("--cost", "with_cost", is_flag=True, help="Operations and memory too.")
 @click.option(
@@ -136,7 +136,7 @@ def _configuration(model: str) -> "Config":
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("text", required=False)
 @click.option("--ids", help="Token ids in place of TEXT, as in '31 41 59'.")
 @click.option(
@@ -206,7 +206,7 @@ def _numbers(text: str) -> list[int]:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.option("--against", default="equations", show_default=True, help="Whom to compare with.")
 @click.option("--length", type=click.IntRange(1), default=12, show_default=True, help="Tokens.")
 @click.option(

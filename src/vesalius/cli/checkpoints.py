@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import json_option
+from vesalius.cli.options import complete_models, json_option
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=complete_models)
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option(
     "--to",
@@ -54,7 +54,7 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_models)
 @json_option
 def specimens(name: str | None, as_json: bool) -> None:
     """The small trained models that ship with Vesalius; with NAME, the card of one.

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import json_option
+from vesalius.cli.options import complete_corpora, json_option
 
 
 @click.group()
@@ -34,7 +34,7 @@ def list_(as_json: bool) -> None:
 
 
 @data.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_corpora)
 @json_option
 def info(name: str, as_json: bool) -> None:
     """All about corpus NAME: licence, source, and whether each file is here and whole.
@@ -62,7 +62,7 @@ def _measures() -> dict[str, Any]:
 
 
 @data.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_corpora)
 @click.option("--words", type=click.IntRange(1), help="Of stories, at least; 100,000 unless said.")
 @click.option("--seed", type=click.IntRange(0), help="Of the stories; 0 unless said.")
 @click.option(

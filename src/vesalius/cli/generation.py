@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import TEXTS, json_option, lines_of
+from vesalius.cli.options import TEXTS, complete_models, json_option, lines_of
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -19,7 +19,7 @@ SHADES = " ░▒▓█"
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("prompt", required=False)
 @click.option("--file", type=TEXTS, help="Prompts, one a line; '-' is stdin.")
 @click.option("-n", "--max-new-tokens", type=int, default=50, show_default=True)

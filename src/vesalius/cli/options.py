@@ -1,14 +1,58 @@
 """Options that several verbs share."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
 """A file of texts, for ``lines_of``."""
+
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completes(names: Callable[[], Mapping[str, str]], kind: str) -> Completer:
+    """What a shell offers: the names that begin so, with a word on each, and its own files."""
+
+    def complete(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        found = {name: what for name, what in names().items() if name.startswith(incomplete)}
+        return [
+            *(CompletionItem(name, help=what) for name, what in found.items()),
+            CompletionItem(incomplete, type=kind),
+        ]
+
+    return complete
+
+
+def _models() -> dict[str, str]:
+    from vesalius.families import names
+    from vesalius.specimens import specimens
+
+    return dict.fromkeys(names(), "a named size") | dict.fromkeys(specimens(), "a specimen")
+
+
+def _recipes() -> dict[str, str]:
+    from vesalius.recipes import recipes
+
+    return {name: known.title for name, known in recipes().items()}
+
+
+def _corpora() -> dict[str, str]:
+    from vesalius.data.registry import corpora
+
+    return {known.name: known.title for known in corpora()}
+
+
+complete_models = completes(_models, "dir")
+complete_recipes = completes(_recipes, "file")
+complete_corpora = completes(_corpora, "file")
 
 
 class Settings(click.ParamType[tuple[str, str]]):

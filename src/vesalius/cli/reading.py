@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import TEXTS, json_option, lines_of
+from vesalius.cli.options import TEXTS, complete_models, json_option, lines_of
 
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings
@@ -25,7 +25,7 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("text")
 @click.option(
     "--top", type=click.IntRange(1), default=5, show_default=True, help="Candidates for each mask."
@@ -55,7 +55,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("first")
 @click.argument("second")
 @json_option
@@ -78,7 +78,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("texts", metavar="[TEXT]...", nargs=-1)
 @click.option("--file", type=TEXTS, help="Texts in place of TEXT, one a line; '-' is stdin.")
 @what_option(
@@ -137,7 +137,7 @@ def embed(
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=complete_models)
 @click.argument("query")
 @click.option("--among", type=TEXTS, help="Texts to compare with, one a line; '-' is stdin.")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="How many.")

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import json_option
+from vesalius.cli.options import complete_models, json_option
 
 
 @click.command()
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_models)
 @click.argument("text", required=False)
 @click.option("--rule", help="A rule of Table 7 in place of a MODEL, as in 'suffixes'.")
 @json_option

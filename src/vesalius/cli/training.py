@@ -1,16 +1,47 @@
 """Verbs that train models, and that say how good they are."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import Settings, json_option
+from vesalius.cli.options import (
+    Settings,
+    complete_corpora,
+    complete_models,
+    complete_recipes,
+    json_option,
+)
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("name", required=False, shell_complete=complete_recipes)
+@json_option
+def recipes(name: str | None, as_json: bool) -> None:
+    """The recipes that come with Vesalius; with NAME, one of them as it is written.
+
+    `vesalius train NAME` trains by it. A recipe of your own can begin as a copy of one.
+
+    Example: vesalius recipes stories-gpt
+    """
+    from vesalius.data.registry import corpus, whereabouts
+    from vesalius.recipes import recipe_file
+    from vesalius.recipes import recipes as shipped
+
+    if name is not None:
+        text = recipe_file(name).read_text(encoding="utf-8")
+        return terminal.show_json(tomllib.loads(text)) if as_json else click.echo(text, nl=False)
+    rows = [
+        {**known.to_json(), "where": whereabouts(corpus(known.corpus))}
+        for known in shipped().values()
+    ]
+    return terminal.show_json(rows) if as_json else terminal.show_recipes(rows)
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path), shell_complete=complete_recipes)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME unless said."
 )
@@ -30,12 +61,12 @@ def train(
     changes: tuple[tuple[str, str], ...],
     as_json: bool,
 ) -> None:
-    """Train a model by RECIPE, a TOML file.
+    """Train a model by RECIPE, a name that `vesalius recipes` lists or a TOML file.
 
     The run's folder gets checkpoints, metrics, curves and, at the end, the model. Ctrl-C and
     SIGTERM save and leave. Under torchrun, processes share the work.
 
-    Example: vesalius train recipes/stories-gpt.toml --set training.steps=200
+    Example: vesalius train stories-gpt --set training.steps=200
     """
     from vesalius.cli.display import display
     from vesalius.training import read_recipe
@@ -66,8 +97,8 @@ def train(
 
 
 @click.command()
-@click.argument("model")
-@click.argument("corpus")
+@click.argument("model", shell_complete=complete_models)
+@click.argument("corpus", shell_complete=complete_corpora)
 @click.option(
     "--stride",
     type=click.IntRange(1),

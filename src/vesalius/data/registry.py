@@ -190,8 +190,17 @@ def _how_to_get(known: Corpus, found: list[Path | None]) -> str:
     if known.fetchable:
         return f"{what}; fetch it with: vesalius data get {known.name}"
     return (
-        f"{what}. It cannot be fetched: it is from {known.source}. Set VESALIUS_DATA to a folder "
-        f"that holds it, or use files of your own in its place"
+        f"{what}. It cannot be fetched: it is from {known.source}. {_by_hand(known, first)}, "
+        f"or use files of your own in its place"
+    )
+
+
+def _by_hand(known: Corpus, file: File) -> str:
+    """What to do with a file that comes another way."""
+    return (
+        f"Put the file with SHA-256 {file.sha256} at {_fetched() / file.path}, or set "
+        f"VESALIUS_DATA to a folder that holds {file.path} "
+        f"(vesalius data info {known.name} lists all)"
     )
 
 
@@ -243,7 +252,7 @@ def _get(known: Corpus, progress: Progress, open_: Opener) -> list[Path]:
     if None in found and not known.fetchable:
         raise NotFetched(_how_to_get(known, found))
     return [
-        path if path and _usable(file, path) else _fetch(file, progress, open_)
+        path if path and _usable(file, path) else _fetch(known, file, progress, open_)
         for file, path in zip(known.files, found, strict=True)
     ]
 
@@ -256,7 +265,7 @@ def _usable(file: File, path: Path) -> bool:
     raise BrokenFile(f"{path} is damaged: its SHA-256 is not {file.sha256}; remove or replace it")
 
 
-def _fetch(file: File, progress: Progress, open_: Opener) -> Path:
+def _fetch(known: Corpus, file: File, progress: Progress, open_: Opener) -> Path:
     """Fetch a file into the cache, from the first of its addresses that answers."""
     target = _fetched() / file.path
     for address in file.addresses:
@@ -266,7 +275,7 @@ def _fetch(file: File, progress: Progress, open_: Opener) -> Path:
         except Unreachable as error:
             failure = error
     raise Unreachable(
-        f"{failure}; try again later, or set VESALIUS_DATA to a folder that holds {file.path}"
+        f"{failure}. Try again later, or fetch it elsewhere. {_by_hand(known, file)}"
     ) from failure
 
 

@@ -4,9 +4,13 @@ Networks take tokens, images or series, and know nothing of files, terminals or 
 state is laid out as ``vesalius.checkpoints.layout`` says.
 """
 
-from vesalius.models.bert import BertNetwork
-from vesalius.models.feedforward import FeedforwardNetwork
-from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork
-from vesalius.models.series import TSTNetwork
-from vesalius.models.transformer import TransformerNetwork
-from vesalius.models.vision import ViTNetwork
+from vesalius.extras import require
+
+require("torch")  # before the first import of it
+
+from vesalius.models.bert import BertNetwork  # noqa: E402
+from vesalius.models.feedforward import FeedforwardNetwork  # noqa: E402
+from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork  # noqa: E402
+from vesalius.models.series import TSTNetwork  # noqa: E402
+from vesalius.models.transformer import TransformerNetwork  # noqa: E402
+from vesalius.models.vision import ViTNetwork  # noqa: E402

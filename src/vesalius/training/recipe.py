@@ -15,6 +15,7 @@ from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, Wrong
 from vesalius.families import configuration, family_of
 from vesalius.families.configs import Config, setting
 from vesalius.machine import quick_bfloat16
+from vesalius.recipes import recipe_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +131,8 @@ KEYS = ("title", "family", "init", "objective", "seed", "model", "data", "traini
 
 
 def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> Recipe:
-    """A recipe from a TOML file, with some of its settings changed."""
-    file = Path(file)
-    if not file.is_file():
-        raise BrokenFile(f"there is no recipe {str(file)!r}; expected a TOML file")
+    """A recipe from a TOML file, or of the package by name, with some of its settings changed."""
+    file = recipe_file(file)
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vesalius.extras import require
+
 if TYPE_CHECKING:
     from vesalius.training.loop import Run
 
@@ -76,12 +78,9 @@ class TensorBoard(Watcher):
     """The same numbers for TensorBoard, which has to be installed."""
 
     def begins(self, run: "Run") -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise ImportError(
-                "training.tensorboard needs TensorBoard: pip install tensorboard"
-            ) from error
+        require("tensorboard")
+        from torch.utils.tensorboard import SummaryWriter
+
         # From this step on, what an interrupted run wrote does not count.
         self.writer: Any = SummaryWriter(run.folder / "tensorboard", purge_step=run.step + 1)
 
