@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import peers
 import pytest
 import torch
@@ -250,3 +251,14 @@ def test_a_length_the_model_cannot_have_is_refused(name, length, batch, error, m
 def test_sinusoidal_positions_and_recurrent_networks_have_no_longest_sequence():
     assert cost("vaswani-base", 5000).length == 5000
     assert cost("mikolov-2010", 5000).length == 5000
+
+
+@pytest.mark.parametrize("wrong", [1.5, 0, -1, "8", True, np.float64(3), [4]])
+def test_only_whole_numbers_of_tokens_and_sequences_can_be_costed(wrong):
+    for name in ("length", "batch"):
+        with pytest.raises(ImpossibleSetting, match=f"{name} must be"):
+            cost("gpt2", **{name: wrong})
+
+
+def test_numpys_whole_numbers_are_whole_numbers():
+    assert cost("gpt2", np.int64(8), np.int32(2)) == cost("gpt2", 8, 2)

@@ -1,12 +1,15 @@
 """Counting parameters and costs by formula: what ``vesalius count`` shows.
 
-The formulas are the families'; here they are evaluated, added up and put into tables.
+The formulas are the families'; here they are evaluated, added up and put into tables. Of a folder,
+what its file holds is counted too, and where that differs from the formula is said.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from operator import index
+from typing import TYPE_CHECKING, Any
 
+from vesalius import naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configs, configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
@@ -14,6 +17,12 @@ from vesalius.families.components import Component, sum_of
 from vesalius.families.configs import Config
 from vesalius.families.formulas import Formula
 from vesalius.families.memory import carried
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vesalius.checkpoints.holding import Held
+    from vesalius.model import ModelLike
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
@@ -49,6 +58,8 @@ class Count:
     total: int
     also: dict[str, int]
     """Other totals that people quote for the same model."""
+    checkpoint: "Held | None" = None
+    """Of a folder: what its weights hold, which need not be what the formula says."""
 
     @property
     def bytes(self) -> dict[str, int]:
@@ -64,6 +75,7 @@ class Count:
             "total": self.total,
             "bytes": self.bytes,
             "also": self.also,
+            **({} if self.checkpoint is None else {"checkpoint": self.checkpoint.to_json()}),
         }
 
 
@@ -100,9 +112,33 @@ def parameters(config: Config) -> int:
     return _size(whole, symbols)
 
 
-def count(name: str, **changes: Any) -> Count:
-    """Count the parameters of a named size or a family, with some settings changed."""
-    return count_config(configuration(name, **changes), name)
+def count(model: "ModelLike", **changes: Any) -> Count:
+    """Count the parameters of a named size, a family or a model, with some settings changed.
+
+    Of a specimen or a folder the weights are looked at too, unless a setting is changed.
+    """
+    config, name, folder = described(model)
+    counted = count_config(config.change(**changes), name)
+    if folder is None or changes:
+        return counted
+    from vesalius.checkpoints.holding import held
+
+    return replace(counted, checkpoint=held(folder, config))
+
+
+def described(model: Any) -> "tuple[Config, str, Path | None]":
+    """The configuration of a model or of a name, what to call it, and its folder if it has one."""
+    if isinstance(model, Config):
+        return model, family_of(model).name, None
+    if getattr(model, "config", None) is not None and isinstance(model.config, Config):
+        return model.config, model.family, None
+    found = naming.find(model, weights=False)
+    if found.kind in ("size", "family"):
+        return configuration(found.name), str(model), None
+    from vesalius.model import folder_of, read_config  # NumPy takes longer than counting
+
+    folder = found.folder or folder_of(model)
+    return read_config(folder), str(model), folder
 
 
 def count_config(config: Config, name: str = "") -> Count:
@@ -204,9 +240,10 @@ class Cost:
         }
 
 
-def cost(name: str, length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
-    """What a named size or a family costs: operations by equation, memory of training."""
-    return cost_config(configuration(name, **changes), length, batch, name)
+def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
+    """What a named size, a family or a model costs: operations by equation, memory of training."""
+    config, name, _ = described(model)
+    return cost_config(config.change(**changes), length, batch, name)
 
 
 def cost_config(config: Config, length: int | None = None, batch: int = 1, name: str = "") -> Cost:
@@ -215,8 +252,7 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     symbols = {**config.symbols(), "n": _length(config, length)}
     activation = ACTIVATIONS.get(symbols.get("activation", ""))
     symbols["a"] = activation.cost if activation else 0
-    if batch < 1:
-        raise ImpossibleSetting(f"batch must be at least 1, got {batch}")
+    batch = _whole("batch", batch)
 
     def all_of(formula: Formula, times: Formula) -> int:
         return batch * times.value(symbols) * formula.value(symbols)
@@ -249,11 +285,21 @@ def _length(config: Config, length: int | None) -> int:
     )
     if length is None:
         return longest or 1  # recurrent networks have no longest sequence: cost a token
-    if length < 1:
-        raise ImpossibleSetting(f"length must be at least 1, got {length}")
+    length = _whole("length", length)
     if fixed and length != longest:
         raise ImpossibleSetting(f"this model always reads {longest} tokens, got length {length}")
     unlimited = getattr(config, "positions", "learned") == "sinusoidal"
     if longest and length > longest and not unlimited:
         raise SequenceTooLong(f"the model has {longest} positions, got length {length}")
     return length
+
+
+def _whole(name: str, value: Any) -> int:
+    """A number of sequences or tokens, as Python or NumPy have whole numbers."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise ImpossibleSetting(f"{name} must be a whole number, got {value!r}") from None
+    if number < 1 or isinstance(value, bool):
+        raise ImpossibleSetting(f"{name} must be at least 1, got {value}")
+    return number

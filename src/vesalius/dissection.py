@@ -18,7 +18,7 @@ from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, WrongLength
 from vesalius.families import family_of
-from vesalius.model import Model
+from vesalius.model import Model, ModelLike, loaded
 
 Edits = dict[str, Callable[[Array], Array]]
 
@@ -163,7 +163,7 @@ def _summary(step: eq.Step) -> Summary:
 
 
 def dissect(
-    model: Model,
+    model: ModelLike,
     text: str | Sequence[int] | Array,
     only: str | Iterable[str] | None = None,
     edit: Edits | None = None,
@@ -174,6 +174,7 @@ def dissect(
     zeros switch a head off, a value of another trace is patched in. Images (height x width x
     channels) and series (channels x time) are given as arrays.
     """
+    model = loaded(model)
     family, theta = family_of(model.config), model.parameters
     run, ids = _runner(model, theta, text)
     with tracing(only, edit=edit) as steps:

@@ -27,7 +27,7 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.families import family_of
-from vesalius.model import Model
+from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Tokenizer
 
@@ -90,7 +90,7 @@ def require_saveable(file: Path, what: str) -> None:
 
 
 def embed(
-    model: Model,
+    model: ModelLike,
     texts: str | Iterable[str],
     what: str = "mean",
     layer: int | None = None,
@@ -114,6 +114,7 @@ def embed(
     ``batch`` texts go through the network at once, and change nothing. A text that is longer than
     the model's context is an error, or is cut where ``truncate`` says so.
     """
+    model = loaded(model)
     require_served(model, "embed")
     _require_possible(model, what, layer)
     if batch < 1:
@@ -309,7 +310,7 @@ DISTANCES = {"cosine": cosine, "euclidean": euclidean}
 
 
 def similar(
-    model: Model,
+    model: ModelLike,
     query: str,
     among: Iterable[str] | None = None,
     top: int = 10,
@@ -326,6 +327,7 @@ def similar(
     With it, those texts, embedded as ``what``: the mean of their states unless said, or of static
     vectors in ffnn. Of ``cosine`` the highest is nearest, of ``euclidean`` the lowest.
     """
+    model = loaded(model)
     require_served(model, "similar")
     if top < 1:
         raise ImpossibleSetting(f"top must be at least 1, got {top}")

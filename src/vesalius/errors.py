@@ -16,6 +16,10 @@ class UnknownModel(VesaliusError):
     """A name that is neither a named size nor a family."""
 
 
+class AmbiguousName(VesaliusError):
+    """A bare name of two things; the message says how to name each."""
+
+
 class UnknownSetting(VesaliusError):
     """A hyperparameter that the family does not have."""
 

@@ -32,7 +32,7 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.machine import cache_folder
-from vesalius.model import PREPROCESSING, Model
+from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.serving import LANGUAGE
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
@@ -97,7 +97,7 @@ class Measures:
 
 
 def evaluate(
-    model: Model,
+    model: ModelLike,
     corpus: str,
     stride: int | None = None,
     progress: Progress | None = None,
@@ -107,6 +107,7 @@ def evaluate(
 
     ``dtype`` "int8" is for what generation in bytes costs: the weights are rounded likewise.
     """
+    model = loaded(model)
     if dtype == "int8":
         from vesalius.generation.quantisation import rounded
 

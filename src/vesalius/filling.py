@@ -10,7 +10,7 @@ import numpy as np
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
-from vesalius.model import Model
+from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Encoded, Tokenizer
 
@@ -60,12 +60,13 @@ class NextSentence:
         return asdict(self)
 
 
-def fill(model: Model, text: str, top: int = 5) -> Filling:
+def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
     """The ``top`` likeliest tokens for every [MASK] of a text.
 
     All masks are predicted in one pass, each as if the others stayed masked. Probabilities are
     those of (56) over the whole vocabulary.
     """
+    model = loaded(model)
     require_served(model, "fill")
     if top < 1:
         raise ImpossibleSetting(f"top must be at least 1, got {top}")
@@ -86,11 +87,12 @@ def fill(model: Model, text: str, top: int = 5) -> Filling:
     return Filling(_replaced(text, encoded, masks, tokenizer), masks)
 
 
-def next_sentence(model: Model, first: str, second: str) -> NextSentence:
+def next_sentence(model: ModelLike, first: str, second: str) -> NextSentence:
     """Whether the second text follows the first, by (59).
 
     Of the two logits the first means that it does, as in Hugging Face's models and in training.
     """
+    model = loaded(model)
     require_served(model, "next-sentence")
     _require_head(model, "nsp_head", "next sentences", "BertForNextSentencePrediction")
     if model.config.symbols()["segments"] < 2:

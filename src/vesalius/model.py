@@ -1,41 +1,37 @@
 """A loaded model: configuration, tokenizer, parameters in the paper's letters, and a network.
 
-``load`` takes a specimen of the package, a local folder or a Hugging Face name, in this order.
+``load`` takes a specimen of the package, a local folder or a Hugging Face name.
 Parameters are views of the file; PyTorch is imported when the network is first asked for.
 """
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vesalius import specimens
-from vesalius.checkpoints import files, huggingface, layout, plain, tables
+from vesalius import naming
+from vesalius.checkpoints import files, hub, huggingface, layout, plain, tables
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
+    BrokenFile,
     CheckpointMismatch,
     NotACheckpoint,
     NotFinite,
     UnknownConfiguration,
     UnknownModel,
-    Unreachable,
     WrongKind,
-    nearest,
 )
-from vesalius.families import FAMILIES, family_of, names
+from vesalius.families import FAMILIES, family_of
 from vesalius.families.configs import Config
 from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 
 PREPROCESSING = "preprocessing.json"
-HUB_NAME = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
 
 class Model:
@@ -106,6 +102,10 @@ class Model:
                 self.tokenizer.save(stage)
 
 
+ModelLike = Model | str | os.PathLike[str]
+"""A model, its name, or its folder: what every function takes that works with one."""
+
+
 def create(family: str, seed: int = 0, **settings: Any) -> Model:
     """A new model of a family or a named size.
 
@@ -126,94 +126,32 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
 
 
 def load(
-    name: str | Path,
+    name: str | os.PathLike[str],
     *,
     revision: str | None = None,
     local_files_only: bool = False,
     allow_non_finite: bool = False,
 ) -> Model:
-    """Load a specimen, a folder, or a Hugging Face model, whichever the name is first."""
-    if (folder := local_folder(name)) is not None:
-        return load_folder(folder, allow_non_finite)
-    if str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
-        raise NotACheckpoint(f"{str(name)!r} names a file; expected its folder")
-    if not HUB_NAME.fullmatch(str(name)):
-        raise UnknownModel(
-            f"there is no folder {str(name)!r}, and it cannot be a Hugging Face name; "
-            f"expected a folder with config.json, or a name such as gpt2"
-        )
-    return load_folder(_from_hub(str(name), revision, local_files_only), allow_non_finite)
+    """Load a specimen, a folder, or a Hugging Face model, as ``naming`` understands the name."""
+    return load_folder(folder_of(name, revision, local_files_only), allow_non_finite)
 
 
-def local_folder(name: str | Path) -> Path | None:
-    """The folder of a specimen, or the one that is named; None where there is neither."""
-    if str(name) in specimens.specimens():
-        return specimens.FOLDER / name
-    return Path(name) if is_folder(name) else None
+def loaded(model: ModelLike) -> Model:
+    """The model itself, or the one of this name or folder: wherever a model is wanted."""
+    return model if isinstance(model, Model) else load(model)
 
 
-def is_folder(name: str | Path) -> bool:
-    """Whether there is a folder of this name; the empty name is none."""
-    try:
-        return bool(str(name)) and Path(name).is_dir()
-    except (OSError, ValueError):  # too long, or with a character that no name can have
-        return False
-
-
-def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
-    """The folder of a Hugging Face model; a named size is asked for under its name there.
-
-    The hub redirects old names such as gpt2, so that caches may hold a model under either.
-    """
-    if name not in HUB_NAMES and name in names():
+def folder_of(name: Any, revision: str | None = None, local_files_only: bool = False) -> Path:
+    """The folder of a model by its name; one at the hub is fetched into its cache."""
+    found = naming.find(name)
+    if found.folder is not None:
+        return found.folder
+    if found.kind != "hub" and found.name not in HUB_NAMES:
         raise UnknownModel(
             f"there is no folder {name!r}, and no weights are published under this name; "
-            f"make a new model with vesalius.create({name!r})"
+            f"make a new model with vesalius.create({found.name!r})"
         )
-    try:
-        return _fetch(HUB_NAMES.get(name, name), revision, local_files_only)
-    except Unreachable as error:
-        if name not in HUB_NAMES:
-            raise
-        with suppress(Unreachable):
-            return _fetch(name, revision, local_files_only=True)
-        raise Unreachable(f"{name}: {error}") from error
-
-
-def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
-    """The folder of a Hugging Face model in its cache, downloaded if need be."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    wanted = ["config.json", files.WEIGHTS, files.INDEX, "model-*.safetensors"]
-    wanted += ["tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"]
-    try:
-        return Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=wanted, local_files_only=local_files_only
-            )
-        )
-    except RevisionNotFoundError as error:
-        raise UnknownModel(f"{name} has no revision {revision!r}") from error
-    except GatedRepoError as error:
-        raise Unreachable(f"{name} is gated; ask for access and log in to Hugging Face") from error
-    except RepositoryNotFoundError as error:
-        raise UnknownModel(
-            f"there is no folder and no Hugging Face model {name!r}; {nearest(name, names())}"
-        ) from error
-    except HFValidationError as error:
-        raise UnknownModel(f"{name!r} cannot be a Hugging Face name: {error}") from error
-    except Exception as error:  # of the library, its transport, or the disk
-        offline = local_files_only or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
-        reason = "the network is not to be used" if offline else "the network does not answer"
-        raise Unreachable(
-            f"{name!r} is no folder here and not in Hugging Face's cache, and {reason}"
-        ) from error
+    return hub.fetch(found.name, revision, local_files_only)
 
 
 def load_folder(
@@ -249,8 +187,16 @@ def _of_one_precision(tensors: files.Tensors) -> files.Tensors:
 
 
 def read_config(folder: Path) -> Config:
-    """The configuration of a folder, without its weights."""
-    return _config(_description(folder), files.read_shapes(folder))
+    """The configuration of a folder, with what the headers of its weights say of heads.
+
+    Where those cannot be read, config.json alone has to do; loading would say why.
+    """
+    described = _description(folder)
+    try:
+        shapes = {tensor.name: tensor.shape for tensor in files.headers(folder)}
+    except (BrokenFile, NotACheckpoint):
+        shapes = {}
+    return _config(described, shapes)
 
 
 def _description(folder: Path) -> dict[str, Any]:

@@ -73,9 +73,11 @@ def show_count(counted: "Count") -> None:
     title = f"{counted.name}: {family.title} (Section {family.sections})"
     sizes = ", ".join(f"{name} {bytes_of(size)}" for name, size in counted.bytes.items())
     lines = [Text(f"\n{sizes}")]
-    lines += [Text(f"{number:>13,}  {what}") for what, number in counted.also.items()]
+    if counted.checkpoint is not None:
+        lines += [Text(), *map(Text, counted.checkpoint.lines(counted.total))]
     if counted.also:
-        lines.insert(1, Text("\nCounted differently, the same model has:"))
+        lines.append(Text("\nCounted differently, the same model has:"))
+    lines += [Text(f"{number:>13,}  {what}") for what, number in counted.also.items()]
     show(table(heads, rows, right=(3, 4, 5), title=title), *lines)
 
 

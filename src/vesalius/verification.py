@@ -22,7 +22,7 @@ from vesalius.errors import WrongKind
 from vesalius.extras import require
 from vesalius.families import configs, family_of
 from vesalius.families.configs import Config
-from vesalius.model import Model
+from vesalius.model import Model, ModelLike, loaded
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Relative to the largest number of a step: a wrong GELU is 4.7e-4 away, a rounding 6e-8 or 1e-16.
@@ -83,11 +83,12 @@ class Verification:
 
 
 def verify(
-    model: Model, against: str = "equations", length: int = 12, seed: int = 0
+    model: ModelLike, against: str = "equations", length: int = 12, seed: int = 0
 ) -> Verification:
     """Run the equations, the network and, if asked, a peer on the same random input."""
     if against not in PEERS:
         raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")
+    model = loaded(model)
     given = example(model, length, seed)
     steps: dict[str, dict[str, dict[str, Array]]] = {}
     for dtype in TOLERANCE:

@@ -150,6 +150,6 @@ def test_a_specimen_is_converted_by_its_name_and_other_names_are_refused(tmp_pat
     assert "tst in vesalius's layout" in shown(
         "convert", "tst", str(tmp_path / "own"), "--to", "vesalius"
     )
-    refused = vesalius("convert", "no-such-model", str(tmp_path / "other"))
+    refused = vesalius("convert", "gtp2", str(tmp_path / "other"))
     assert refused.returncode == 2
-    assert "there is no folder 'no-such-model', and no specimen of this name" in refused.stderr
+    assert "unknown model 'gtp2'; did you mean gpt2?" in refused.stderr

@@ -47,7 +47,7 @@ def read_folder(folder: Path) -> Tensors:
     """All tensors of a folder, from one file or from shards."""
     parts = [read(file) for file in weight_files(folder)]
     if not parts:
-        raise _without_weights(folder)
+        raise without_weights(folder)
     names = Counter(name for part in parts for name in part.arrays)
     if twice := sorted(name for name, count in names.items() if count > 1):
         raise BrokenFile(f"the shards of {folder} hold {', '.join(twice)} twice")
@@ -58,10 +58,49 @@ def read_folder(folder: Path) -> Tensors:
     return Tensors(arrays, widest([part.dtype for part in parts]))
 
 
-def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a folder's tensors, from the headers alone; none if it has none."""
-    headers = [_header(file)[0] for file in weight_files(folder)]
-    return {name: tuple(e["shape"]) for header in headers for name, e in header.items()}
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as its file's header has it."""
+
+    name: str
+    file: str
+    dtype: str
+    """By the field's name, such as bfloat16."""
+    shape: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+def headers(folder: Path) -> list[Stored]:
+    """The tensors of a folder, from the headers alone; none if it has no safetensors."""
+    return [tensor for file in weight_files(folder) for tensor in stored(file)]
+
+
+def stored(file: Path) -> list[Stored]:
+    """The tensors of one file, from its checked header."""
+    return [_stored(file, name, entry) for name, entry in _header(file)[0].items()]
+
+
+def claimed(file: Path) -> list[Stored]:
+    """The tensors that a damaged file's header speaks of, whether the rest is there or not."""
+    header, _ = _parsed(file)
+    return [
+        _stored(file, name, entry)
+        for name, entry in header.items()
+        if isinstance(entry, dict)
+        and entry.get("dtype") in DTYPES
+        and _possible(entry.get("shape"))
+    ]
+
+
+def _stored(file: Path, name: str, entry: dict[str, Any]) -> Stored:
+    dtype, shape = entry["dtype"], tuple(entry["shape"])
+    width = np.dtype(DTYPES[dtype])
+    said = NAMES.get(dtype, width.name)
+    return Stored(name, file.name, said, shape, math.prod(shape) * width.itemsize)
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -71,7 +110,7 @@ def weight_files(folder: Path) -> list[Path]:
     return _shards(folder) if (folder / INDEX).exists() else []
 
 
-def _without_weights(folder: Path) -> NotACheckpoint:
+def without_weights(folder: Path) -> NotACheckpoint:
     pickled = [p.name for p in folder.glob("*.bin")] + [p.name for p in folder.glob("*.pt")]
     if pickled:
         return NotACheckpoint(
@@ -131,6 +170,13 @@ def _widened(array: Array, dtype: str) -> Array:
 
 def _header(file: Path) -> tuple[dict[str, Any], int]:
     """The checked header of a file, and where its data begins."""
+    header, start = _parsed(file)
+    _check(file, header, file.stat().st_size - start)
+    return header, start
+
+
+def _parsed(file: Path) -> tuple[dict[str, Any], int]:
+    """The header of a file as it is written, and where its data begins."""
     require_file(file)
     size = file.stat().st_size
     with file.open("rb") as stream:
@@ -153,7 +199,6 @@ def _header(file: Path) -> tuple[dict[str, Any], int]:
     if not isinstance(header, dict):
         raise BrokenFile(f"{file} has a damaged header: expected a JSON object")
     header.pop("__metadata__", None)
-    _check(file, header, size - 8 - length)
     return header, 8 + length
 
 

@@ -112,7 +112,7 @@ def read_state(
     for row in rows:
         if row.theirs not in theirs:
             continue
-        array, expected = theirs[row.theirs], _their_shape(shares[row.theirs], wanted)
+        array, expected = theirs[row.theirs], their_shape(shares[row.theirs], wanted)
         if array.shape != expected:
             problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
         elif array.dtype.kind != "f":
@@ -132,7 +132,7 @@ def require(problems: list[str]) -> None:
         )
 
 
-def _their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:
+def their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:
     """The shape that a tensor of theirs must have, worked out on arrays of no memory."""
     nothing = np.float32(0)
     pieces = [r.transform.back(np.broadcast_to(nothing, wanted[r.ours])).shape for r in shares]

@@ -4,15 +4,12 @@ They need no training; `count`, `models` and `equations` need no weights either.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from vesalius import terminal
 from vesalius.cli.options import Settings, complete_models, json_option
-
-if TYPE_CHECKING:
-    from vesalius.families.configs import Config
 
 
 @click.command()
@@ -23,11 +20,11 @@ def models(model: str | None, as_json: bool) -> None:
 
     Example: vesalius models gpt2
     """
-    from vesalius.counting import count
-    from vesalius.families import FAMILIES, SIZES, configuration, names
+    from vesalius.counting import count, described
+    from vesalius.families import FAMILIES, SIZES, names
 
     if model:
-        config = configuration(model)
+        config, _, _ = described(model)
         rows = [
             {"name": name, "symbol": rule["symbol"], "value": getattr(config, name)}
             | {"meaning": rule["meaning"], "choices": rule["choices"]}
@@ -107,32 +104,21 @@ def count(
 
     Example: vesalius count gpt2 --set heads=8 --cost --length 512
     """
-    from vesalius.counting import cost_config, count_config
+    from vesalius.counting import cost, described
+    from vesalius.counting import count as run
 
     if length is not None and not with_cost:
         raise click.UsageError("--length belongs to --cost; give both")
-    config = _configuration(model)
-    config = config.change(**{name: config.read(name, text) for name, text in settings})
-    counted = count_config(config, model)
-    costs = cost_config(config, length, batch, model) if with_cost else None
+    config, _, _ = described(model) if settings else (None, None, None)
+    changes = {name: config.read(name, text) for name, text in settings} if config else {}
+    counted = run(model, **changes)
+    costs = cost(model, length, batch, **changes) if with_cost else None
     if as_json:
         terminal.show_json(counted.to_json() | ({"cost": costs.to_json()} if costs else {}))
     else:
         terminal.show_count(counted)
         if costs:
             terminal.show_cost(costs)
-
-
-def _configuration(model: str) -> "Config":
-    """Of a named size or family, or of a specimen or a model's folder."""
-    from vesalius.families import configuration, names
-
-    if model in names():
-        return configuration(model)
-    from vesalius.model import local_folder, read_config
-
-    folder = local_folder(model)
-    return configuration(model) if folder is None else read_config(folder)
 
 
 @click.command()

@@ -28,18 +28,16 @@ from vesalius.cli.options import complete_models, json_option
 def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
     """Write the model SOURCE to folder TARGET, in Hugging Face's layout or in ours.
 
-    SOURCE is a folder or a specimen. This is the one place that reads .bin and .pt files, as
-    weights alone.
+    SOURCE is a folder, a specimen or a Hugging Face name. This is the one place that reads .bin and
+    .pt files, as weights alone.
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
     from vesalius.checkpoints import files, pickled
     from vesalius.errors import NotACheckpoint
-    from vesalius.model import load_folder, local_folder
+    from vesalius.model import folder_of, load_folder
 
-    folder = local_folder(source)
-    if folder is None:
-        raise NotACheckpoint(f"there is no folder {source!r}, and no specimen of this name")
+    folder = folder_of(source)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
     held = any((folder / name).exists() for name in (files.WEIGHTS, files.INDEX))

@@ -16,12 +16,12 @@ from vesalius.cli.options import complete_models, json_option
 def tokenize(model: str | None, text: str | None, rule: str | None, as_json: bool) -> None:
     """The tokens of TEXT by the tokenizer of MODEL, or by a rule.
 
-    MODEL is a specimen, a model's folder, or a tokenizer's file.
+    MODEL is a specimen, a model's folder, a Hugging Face name, or a tokenizer's file.
 
     Example: vesalius tokenize --rule suffixes "I'm looking for a job in New York."
     """
     from vesalius.errors import NotACheckpoint, UnknownSetting, nearest
-    from vesalius.model import local_folder
+    from vesalius.model import folder_of
     from vesalius.tokenizers import RULES, read_tokenizer
 
     if rule is not None:
@@ -33,7 +33,7 @@ def tokenize(model: str | None, text: str | None, rule: str | None, as_json: boo
         return terminal.show_json(tokens) if as_json else click.echo(" · ".join(tokens))
     if model is None or text is None:
         raise click.UsageError("expected MODEL and TEXT, or --rule and TEXT")
-    tokenizer = read_tokenizer(local_folder(model) or Path(model))
+    tokenizer = read_tokenizer(Path(model) if Path(model).is_file() else folder_of(model))
     if tokenizer is None:
         raise NotACheckpoint(f"{model} holds no tokenizer; expected tokenizer.json or vocab files")
     found = tokenizer.encode_with_offsets(text)

@@ -15,6 +15,7 @@ from vesalius.families.components import Component
 from vesalius.families.configs import Config
 from vesalius.families.memory import Kept
 from vesalius.families.operations import Operation
+from vesalius.families.sizes import ALIASES
 from vesalius.families.sizes import SIZES as SIZES
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ FAMILIES: dict[str, Family] = {
     )
 }
 
-_ALIASES = {alias: name for name, size in SIZES.items() for alias in size.aliases}
-
 
 def names() -> list[str]:
     """Every name that ``configuration`` knows, without the aliases."""
@@ -183,13 +182,13 @@ def names() -> list[str]:
 
 def configuration(name: str, **changes: Any) -> Config:
     """The configuration of a named size, or a family's default, with some settings changed."""
-    name = _ALIASES.get(name, name)
+    name = ALIASES.get(name, name)
     if name in SIZES:
         size = SIZES[name]
         return FAMILIES[size.family].config().change(**size.settings).change(**changes)
     if name in FAMILIES:
         return FAMILIES[name].config().change(**changes)
-    raise UnknownModel(f"unknown model {name!r}; {nearest(name, [*names(), *_ALIASES])}")
+    raise UnknownModel(f"unknown model {name!r}; {nearest(name, [*names(), *ALIASES])}")
 
 
 def family_of(config: Config) -> Family:

@@ -85,6 +85,9 @@ SIZES: dict[str, Size] = {
     "zerveas-2021": Size("tst", "Zerveas et al. 2021", {}),
 }
 
+ALIASES: dict[str, str] = {alias: name for name, size in SIZES.items() for alias in size.aliases}
+"""Other names of sizes, with their organisation and without."""
+
 HUB_NAMES: dict[str, str] = {
     known: size.hub
     for name, size in SIZES.items()

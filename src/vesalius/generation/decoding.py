@@ -15,7 +15,7 @@ from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, W
 from vesalius.generation.engines import Engine, Session, engine
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
-from vesalius.model import Model
+from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_served, tokenizer_of
 from vesalius.tokenizers.kinds import END_OF_TEXT
 
@@ -52,7 +52,7 @@ class _Sequence:
 
 
 def generate(
-    model: Model,
+    model: ModelLike,
     prompt: Prompt | Sequence[Prompt] | None = None,
     max_new_tokens: int = 50,
     *,
@@ -78,6 +78,7 @@ def generate(
     ``ignore_end`` beyond the token that ends texts. ``dtype`` may be "int8". ``on_text`` gets
     text as soon as it is certain, and ``on_draw`` each choice, both with the sequence's number.
     """
+    model = loaded(model)
     require_served(model, "generate")
     if not getattr(model.config, "causal", True):
         raise WrongKind("this model sees what comes after a token, so that it cannot continue")

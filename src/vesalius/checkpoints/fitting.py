@@ -1,0 +1,157 @@
+"""How the tensors of a file fit a configuration, from names and shapes alone.
+
+Every tensor is given its place: our name, the paper's symbol, and whether it is a parameter. What
+is missing, left over or misshapen is listed with the numbers by which the file differs from the
+formula, so that a count of the file and one by formula can be told apart to the last number.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vesalius.checkpoints import huggingface, layout, tables
+from vesalius.checkpoints.layout import Shape
+from vesalius.families.configs import Config
+
+HARMLESS = ("buffer", "tied copy", "statistics")
+"""Differences in number that are none in meaning: a model with them loads."""
+STATISTICS = (".running_mean", ".running_var")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One tensor by which a file differs from the formula."""
+
+    kind: str
+    """missing, unexpected, misshapen, or one of ``HARMLESS``."""
+    tensor: str
+    held: Shape | None
+    expected: Shape | None
+    numbers: int
+    """How many more numbers the file holds for it than the formula counts."""
+
+    @property
+    def harmless(self) -> bool:
+        return self.kind in HARMLESS
+
+    def __str__(self) -> str:
+        held, expected = (_product(s) for s in (self.held, self.expected))
+        match self.kind:
+            case "missing":
+                return f"missing: {self.tensor}, {expected}"
+            case "misshapen":
+                return f"misshapen: {self.tensor} is {held}, expected {expected}"
+        return f"{self.kind}: {self.tensor}, {held}"
+
+    def to_json(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a tensor of a file is."""
+
+    names: tuple[str, ...]
+    """Ours; several where a tensor holds several of our arrays."""
+    symbols: tuple[str, ...]
+    """The paper's; l counts layers from one, m heads."""
+    role: str = "parameter"
+    """parameter, or the kind of its ``Difference``."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The place of every tensor, and all differences."""
+
+    places: dict[str, Place]
+    differences: tuple[Difference, ...]
+
+    @property
+    def fits(self) -> bool:
+        return all(difference.harmless for difference in self.differences)
+
+
+def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
+    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's."""
+    wanted = layout.shapes(config)
+    rows, tied, plain = _own(wanted, shapes) if own else _theirs(config, shapes)
+    shares: dict[str, list[tables.Row]] = {}
+    for row in rows:
+        shares.setdefault(row.theirs, []).append(row)
+    places, found = {}, []
+    for name, shape in shapes.items():
+        known = plain.get(name, name)
+        parts = [row.ours for row in shares.get(known, ())]
+        role, expected = "parameter", None
+        if name not in plain:
+            role = "buffer"
+        elif parts:
+            expected = tables.their_shape(shares[known], wanted)
+            role = "statistics" if parts[0].endswith(STATISTICS) else role
+            role = "misshapen" if shape != expected else role
+        elif known in tied:
+            role = "tied copy"
+            parts = [row.ours for row in shares.get(tied[known], ())]
+        else:
+            role = "unexpected"
+        places[name] = Place(tuple(parts), tuple(_symbols(config, parts)), role)
+        if role != "parameter":
+            counted = _counted(known, expected)
+            found.append(Difference(role, name, shape, expected, math.prod(shape) - counted))
+    for name in sorted(shares.keys() - set(plain.values())):
+        expected = tables.their_shape(shares[name], wanted)
+        found.append(Difference("missing", name, None, expected, -_counted(name, expected)))
+    return Fit(places, tuple(found))
+
+
+def _counted(name: str, expected: Shape | None) -> int:
+    """What the formula counts of a tensor: not what training only gathers."""
+    return 0 if expected is None or name.endswith(STATISTICS) else math.prod(expected)
+
+
+def _own(
+    wanted: Mapping[str, Shape], shapes: Mapping[str, Shape]
+) -> tuple[list[tables.Row], Mapping[str, str], dict[str, str]]:
+    return [tables.Row(name, name) for name in wanted], {}, {name: name for name in shapes}
+
+
+def _theirs(
+    config: Config, shapes: Mapping[str, Shape]
+) -> tuple[list[tables.Row], Mapping[str, str], dict[str, str]]:
+    """Their rows, their ties, and their names without prefix; what holds no parameter has none."""
+    _, dialect = huggingface._dialect(config)
+    plain = {name: p for name in shapes for p in huggingface._plain(dialect, {name: ()})}
+    return tables.spread(dialect.rows(config), config), dialect.tied, plain
+
+
+def _symbols(config: Config, names: Iterable[str]) -> Iterable[str]:
+    """The paper's symbols of arrays of ours."""
+    for name in names:
+        layer = re.search(r"\.(\d+)\.", name)
+        pattern = re.sub(r"\.\d+\.", ".{l}.", name, count=1)
+        for row in layout.LAYOUTS[type(config)]:
+            if row.name == pattern:
+                number = str(int(layer.group(1)) + 1) if layer else ""
+                yield row.symbol.replace("[l]", f"[{number}]")
+
+
+def grouped(differences: Iterable[Difference]) -> list[tuple[str, int]]:
+    """Differences in words with their numbers; those that layers repeat are one."""
+    groups: dict[tuple[Any, ...], list[Difference]] = {}
+    for each in differences:
+        pattern = re.sub(r"\.\d+\.", ".*.", each.tensor)
+        groups.setdefault((each.kind, pattern, each.held, each.expected), []).append(each)
+    return [
+        (
+            str(alike[0] if len(alike) == 1 else replace(alike[0], tensor=pattern))
+            + (f", {len(alike)} times" if len(alike) > 1 else ""),
+            sum(each.numbers for each in alike),
+        )
+        for (_, pattern, *_), alike in groups.items()
+    ]
+
+
+def _product(shape: Shape | None) -> str:
+    return " × ".join(map(str, shape or ())) or "one number"
