@@ -30,8 +30,11 @@ from vesalius.families import FAMILIES, family_of
 from vesalius.families.configs import Config
 from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
+from vesalius.tokenizers.kinds import END_OF_TEXT
 
-PREPROCESSING = "preprocessing.json"
+PREPROCESSING, GENERATION = "preprocessing.json", "generation_config.json"
+SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+"""What older config.json say that belongs to generation."""
 
 
 class Model:
@@ -45,12 +48,15 @@ class Model:
         dtype: str = "float32",
         origin: Mapping[str, Any] | None = None,
         preprocessing: Mapping[str, Any] | None = None,
+        generation_config: Mapping[str, Any] | None = None,
     ) -> None:
         self.config, self.state, self.tokenizer, self.dtype = config, dict(state), tokenizer, dtype
         self.origin = dict(origin or {})
         """The config.json that it came with, for what our configuration has no word for."""
         self.preprocessing = dict(preprocessing or {})
         """What training did to images or series before the model saw them."""
+        self.generation_config = dict(generation_config or {})
+        """What generation_config.json said, or an older config.json in its place."""
         self.engines: dict[Any, Any] = {}
         """What generation has made of the state; it does not see later changes of that."""
 
@@ -75,6 +81,21 @@ class Model:
         network.load_state_dict(tensors, strict=True, assign=True)
         return network.eval()
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a text: ``eos_token_id``, one or several, or else <|endoftext|>."""
+        ids = self.generation_config.get("eos_token_id")
+        if ids is None:
+            special = {} if self.tokenizer is None else self.tokenizer.special
+            return frozenset(i for name, i in special.items() if name == END_OF_TEXT)
+        listed = ids if isinstance(ids, list) else [ids]
+        if not all(type(i) is int for i in listed):
+            raise UnknownConfiguration(
+                f"{GENERATION} or config.json says eos_token_id {ids!r}; "
+                f"expected the id of a token, or a list of ids"
+            )
+        return frozenset(listed)
+
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's.
 
@@ -95,9 +116,11 @@ class Model:
         with (files.staged if folder.is_dir() else files.new_folder)(folder) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
-            if self.preprocessing:
-                kept = json.dumps(self.preprocessing, indent=2, ensure_ascii=False) + "\n"
-                (stage / PREPROCESSING).write_text(kept, encoding="utf-8")
+            kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
+            for name, said in kept.items():
+                if said:
+                    text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+                    (stage / name).write_text(text, encoding="utf-8")
             if self.tokenizer is not None:
                 self.tokenizer.save(stage)
 
@@ -173,9 +196,13 @@ def load_folder(
             f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to "
             f"{vocabulary - 1}; they do not belong together"
         )
-    kept = folder / PREPROCESSING
-    preprocessing = plain.read_json(kept) if kept.exists() else None
-    return Model(config, state, tokenizer, tensors.dtype, described, preprocessing)
+    preprocessing, generation = (
+        plain.read_json(folder / name) if (folder / name).exists() else {}
+        for name in (PREPROCESSING, GENERATION)
+    )
+    ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
+    generation = ids | generation
+    return Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
 
 
 def _of_one_precision(tensors: files.Tensors) -> files.Tensors:

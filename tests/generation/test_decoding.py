@@ -1,5 +1,6 @@
 """Generation: the same text as elsewhere, alone or in company, and a clear end."""
 
+import json
 import multiprocessing
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from vesalius.errors import (
     ImpossibleSetting,
     SequenceTooLong,
     TokenOutOfRange,
+    UnknownConfiguration,
     WrongKind,
 )
 
@@ -106,6 +108,39 @@ def test_every_draw_can_be_looked_at(gpt):
         assert np.abs(draw.logits - logits).max() < 1e-5 * np.abs(logits).max()
         assert draw.kept.sum() == 5
         assert draw.probabilities.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_text_ends_at_the_tokens_that_its_files_name(gpt, tmp_path, file, several):
+    whole = generate(gpt, "He shook his", 20, temperature=0, ignore_end=True)
+    end = whole.ids[7]
+    first = whole.ids.index(end)
+    gpt.save(tmp_path / "theirs", layout="huggingface")
+    said = {"config.json": {}, "generation_config.json": {}}
+    said["config.json"] = json.loads((tmp_path / "theirs/config.json").read_text())
+    said[file]["eos_token_id"] = [5, end] if several else end
+    said["generation_config.json"] |= {"top_k": 7}
+    for name, text in said.items():
+        (tmp_path / "theirs" / name).write_text(json.dumps(text))
+    vesalius.load(tmp_path / "theirs").save(tmp_path / "ours")
+    vesalius.load(tmp_path / "ours").save(tmp_path / "again", layout="huggingface")
+    for folder in ("theirs", "ours", "again"):
+        model = vesalius.load(tmp_path / folder)
+        assert model.ends == ({5, end} if several else {end})
+        assert model.generation_config["top_k"] == 7
+        got = generate(model, "He shook his", 20, temperature=0)
+        assert (got.ids, got.finish) == (whole.ids[:first], "end")
+    kept = json.loads((tmp_path / "again/generation_config.json").read_text())
+    assert (kept["eos_token_id"], kept["top_k"]) == ([5, end] if several else end, 7)
+
+
+def test_an_end_that_is_no_token_is_told_when_generating(gpt, tmp_path):
+    gpt.save(tmp_path, layout="huggingface")
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": "</s>"}')
+    model = vesalius.load(tmp_path)
+    with pytest.raises(UnknownConfiguration, match="eos_token_id '</s>'; expected the id of a"):
+        generate(model, "He", 2)
 
 
 def test_a_text_ends_at_its_end_unless_told_otherwise(gpt):

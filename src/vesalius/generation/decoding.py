@@ -17,7 +17,6 @@ from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_served, tokenizer_of
-from vesalius.tokenizers.kinds import END_OF_TEXT
 
 Prompt = str | Sequence[int]
 
@@ -75,8 +74,9 @@ def generate(
 
     Several are a list of prompts, or more ``samples`` than one of each, which follow each other.
     Temperature 0 is greedy. ``slide`` goes on beyond the context with the later half of it;
-    ``ignore_end`` beyond the token that ends texts. ``dtype`` may be "int8". ``on_text`` gets
-    text as soon as it is certain, and ``on_draw`` each choice, both with the sequence's number.
+    ``ignore_end`` beyond tokens that end texts (``Model.ends``). ``dtype`` may be "int8".
+    ``on_text`` gets text as soon as it is certain, and ``on_draw`` each choice, both with the
+    sequence's number.
     """
     model = loaded(model)
     require_served(model, "generate")
@@ -151,8 +151,7 @@ class _Run:
     ) -> None:
         self.sequences, self.how, self.most = sequences, how, most
         self.on_text, self.on_draw = on_text, on_draw
-        special = {} if model.tokenizer is None else model.tokenizer.special
-        self.end = None if ignore_end else special.get(END_OF_TEXT)
+        self.ends = frozenset() if ignore_end else model.ends
         longest = max(len(sequence.before) for sequence in sequences)
         # A window slides by itself, and a carried state has no length.
         self.context = None if model.family == "ffnn" else context_of(model)
@@ -190,7 +189,7 @@ class _Run:
         draw = Draw(kept, self.how, before, sequence.random.random())
         if self.on_draw is not None:
             self.on_draw(slot, draw)
-        if draw.token == self.end:
+        if draw.token in self.ends:
             sequence.finish = "end"
         else:
             sequence.new.append(draw.token)

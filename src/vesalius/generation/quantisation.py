@@ -41,4 +41,5 @@ def rounded(model: Model) -> Model:
         if array.ndim == 2 and name not in done:
             whole, scale = quantise(array)
             state[name] = whole * scale[:, None]
-    return Model(config, state, model.tokenizer, "float32", model.origin, model.preprocessing)
+    kept = (model.origin, model.preprocessing, model.generation_config)
+    return Model(config, state, model.tokenizer, "float32", *kept)

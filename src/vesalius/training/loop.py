@@ -112,6 +112,7 @@ class Run:
         self.checkpoints = Checkpoints(folder, self.how.keep)
         found = self._found(resume)
         started = load(recipe.init) if recipe.init is not None else None
+        self.generation_config = started.generation_config if started else None
         with processes.one_after_another():  # the first makes what the others find in the cache
             self.source = open_source(recipe, started.tokenizer if started else None, tell)
         self.config: Any = configured(recipe, self.objective, self.source.implied, started)
@@ -344,8 +345,13 @@ class Run:
         self.processes.wait()
 
     def _model(self, weights: Mapping[str, Tensor]) -> Model:
-        kept = self.source.preprocessing
-        return Model(self.config, _arrays(weights), self.source.tokenizer, preprocessing=kept)
+        return Model(
+            self.config,
+            _arrays(weights),
+            self.source.tokenizer,
+            preprocessing=self.source.preprocessing,
+            generation_config=self.generation_config,
+        )
 
     def _position(self) -> dict[str, Any]:
         return {
