@@ -17,7 +17,7 @@ demo: .venv/runtime  ## count a model, look at an equation, take a trained model
 	$(BIN)/vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
 
 test: install
-	$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 test-slow: install  ## a hundred kills and whatever else takes minutes
 	$(BIN)/python -m pytest -m slow

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import surroundings  # noqa: F401 (it sets the environment, before torch)
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
+from published import pytest_runtest_makereport as pytest_runtest_makereport
 
 with install_import_hook("vesalius.equations", "agreement.typechecked"):
     from vesalius.equations import find, tracing

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import vesalius
 
 from vesalius.equations import OneHot, embed, one_hot
 
@@ -40,9 +41,7 @@ def console_sessions():
 @pytest.mark.parametrize(("command", "output"), list(console_sessions()))
 def test_the_readmes_commands_print_what_it_shows(command, output):
     arguments = shlex.split(command)[1:]
-    done = subprocess.run(
-        [sys.executable, "-m", "vesalius", *arguments], capture_output=True, text=True, timeout=60
-    )
+    done = vesalius(*arguments)
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     shown = [line.rstrip() for line in output.strip("\n").splitlines()]
     lines = iter(printed)

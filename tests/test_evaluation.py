@@ -1,7 +1,6 @@
 """Evaluation: every token once, from all that the model may see, and what its nats come to."""
 
 import math
-import os
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import published
 from strategies import filled, small
+from surroundings import own_cache
 
 from vesalius import evaluation
 from vesalius.data import registry, stories
@@ -36,7 +37,7 @@ families = pytest.mark.parametrize("family", LANGUAGE)
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch, one_thread):
-    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("VESALIUS_CACHE", own_cache(tmp_path / "cache"))
     monkeypatch.setattr(evaluation, "HELD_OUT", FEW)
 
 
@@ -402,6 +403,5 @@ def test_the_part_to_validate_on_is_taken_where_there_is_one(tmp_path, monkeypat
 
 
 def test_the_classics_are_evaluated_on_books_that_were_held_out():
-    if "VESALIUS_DATA" not in os.environ:
-        pytest.skip("set VESALIUS_DATA to the folder with text/")
+    published("text/classics")
     assert {part.file.parent.name for part in corpus_texts("classics").parts} == {"valid"}

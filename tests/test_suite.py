@@ -1,11 +1,19 @@
 """The suite itself: what it finds depends neither on luck nor on the machine nor on the order."""
 
+import os
+import pwd
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from surroundings import own_cache
+
+from vesalius.machine import cache_folder
 
 
 def test_property_tests_try_the_same_examples_however_long_they_take() -> None:
@@ -20,3 +28,35 @@ def test_every_test_draws_the_same(_: int) -> None:
     assert random.random() == random.Random(2024).random()
     assert np.random.rand() == np.random.RandomState(2024).rand()
     assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(2024)))
+
+
+def test_tests_have_a_home_and_a_cache_of_their_own(tmp_path: Path) -> None:
+    user = pwd.getpwuid(os.getuid()).pw_dir
+    assert Path.home() != Path(user)
+    for place in (cache_folder(), Path(os.environ["MPLCONFIGDIR"])):
+        assert not place.is_relative_to(Path(user) / ".cache")
+    assert os.listdir(own_cache(tmp_path / "own")) == ["kernels"]
+
+
+MISSING = """
+from published import published
+
+def test_it():
+    published("no/such/file")
+"""
+
+
+@pytest.mark.parametrize("where", [{"VESALIUS_DATA": "/nowhere"}, {}], ids=["elsewhere", "unset"])
+@pytest.mark.parametrize(("ci", "code", "said"), [("", 0, "1 skipped"), ("true", 1, "1 failed")])
+def test_a_test_without_its_data_is_skipped_and_in_ci_fails(
+    tmp_path: Path, where: dict[str, str], ci: str, code: int, said: str
+) -> None:
+    (tmp_path / "test_it.py").write_text(MISSING)
+    environment = {k: v for k, v in os.environ.items() if k != "VESALIUS_DATA"}
+    environment |= {"CI": ci, "PYTHONPATH": str(Path(__file__).parent), **where}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # which takes most of the time
+    command = [sys.executable, "-m", "pytest", "-p", "published", "-rs", "test_it.py"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout
+    assert said in done.stdout
+    assert "VESALIUS_DATA" in done.stdout

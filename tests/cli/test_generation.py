@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import shown, vesalius
+from processes import SECONDS, shown, vesalius
 
 import vesalius as package
 
@@ -96,11 +96,11 @@ def test_an_interrupt_ends_the_line_and_leaves_with_130():
         assert process.stdout is not None
         said = b""
         while len(said) < 200:
-            ready, _, _ = select.select([process.stdout], [], [], 50)
+            ready, _, _ = select.select([process.stdout], [], [], SECONDS)
             assert ready, "no text came"
             said += os.read(process.stdout.fileno(), 65536)
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
+        rest, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert (said + rest).endswith(b"\n")
     assert errors == b""

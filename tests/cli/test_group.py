@@ -7,7 +7,7 @@ import sys
 
 import click
 import pytest
-from processes import shown, vesalius
+from processes import SECONDS, shown, vesalius
 
 from vesalius.cli import SUBJECTS, cli
 
@@ -96,7 +96,7 @@ def test_every_name_of_a_model_is_completed(command, path):
 
 def test_a_closed_pipe_ends_quietly():
     command = f"{sys.executable} -m vesalius equations --json | head -1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=SECONDS)
     assert done.stdout == "[\n"
     assert done.stderr == ""
 
@@ -106,7 +106,9 @@ def test_a_full_disk_is_trouble_of_the_environment():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "vesalius", "equations", "--json"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS
+        )
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr

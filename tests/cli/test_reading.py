@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from processes import SECONDS
 from safetensors.numpy import load_file
 from strategies import filled, small
 
@@ -263,5 +264,7 @@ similar.main(["ffnn", " king"], standalone_mode=False)
 embed.main(["ffnn", " king", "--what", "static"], standalone_mode=False)
 print("torch" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS
+    )
     assert done.stdout.splitlines()[-1] == "False", done.stderr

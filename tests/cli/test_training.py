@@ -8,9 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from processes import SECONDS
+from surroundings import own_cache
 
 RECIPE = """
 title = "small"
@@ -47,8 +50,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("training")
     (folder / "small.toml").write_text(RECIPE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VESALIUS_CACHE", str(folder / "cache"))
-        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("VESALIUS_CACHE", own_cache(folder / "cache"))
         yield folder
 
 
@@ -75,12 +77,26 @@ def started(place, *arguments, **streams):
     return subprocess.Popen(command, cwd=place, **streams)
 
 
-def wait_for(condition, process, seconds=50):
+def wait_for(condition, process, seconds=SECONDS):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end, "nothing happens"
         time.sleep(0.01)
+
+
+def let_work(process, seconds=0.5):
+    """Wait until the process has computed for that long, however busy the machine is."""
+    if not Path("/proc/self/stat").exists():
+        time.sleep(10 * seconds)
+        return
+
+    def worked():
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")  # as user and in the system
+
+    end = worked() + seconds
+    wait_for(lambda: worked() > end, process)
 
 
 def steps(folder):
@@ -115,10 +131,12 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_there_had_been_none(
     folder = place / kind.name
     process = started(place, "--out", kind.name)
     wait_for(lambda: steps(folder) > 2, process)
+    process.send_signal(signal.SIGSTOP)  # or it may end while we look
     with pytest.raises(RunLocked, match="another process is writing to "):
         train(place / "small.toml", folder, resume=True)
     process.send_signal(kind)
-    out, err = process.communicate(timeout=50)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == code, err
     (saved,) = (folder / "checkpoints").iterdir()
     step = int(saved.name.removeprefix("step-"))
@@ -141,12 +159,12 @@ def test_a_second_interrupt_ends_the_run_at_once(place):
     for line in process.stderr:
         if "parameters, from step" in line:
             break
-    time.sleep(0.5)
+    let_work(process)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
+    let_work(process)
     assert process.poll() is None, "the first lets the step end"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out, err.strip()) == (130, "", "")
     assert not (place / "twice/checkpoints").exists()
 
@@ -196,7 +214,7 @@ def in_terminal(place, *arguments, columns=80):
             break
         screen += data
     os.close(ours)
-    out, _ = process.communicate(timeout=50)
+    out, _ = process.communicate(timeout=SECONDS)
     return process.returncode, out, screen.decode()
 
 

@@ -4,15 +4,14 @@ Those named after published data need the files of VESALIUS_DATA. PNG files need
 """
 
 import gzip
-import os
 import struct
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published import published
 
 from vesalius.data.images import (
     Images,
@@ -504,12 +503,7 @@ def test_parts_that_do_not_belong_together_are_refused(grey, coloured):
 
 
 def test_mnist_is_as_published():
-    if "VESALIUS_DATA" not in os.environ:
-        pytest.skip("set VESALIUS_DATA to the folder with images/")
-    folder = Path(os.environ["VESALIUS_DATA"]) / "images"
-    if not folder.exists() and os.environ.get("CI") != "true":
-        pytest.skip(f"there is no {folder}")
-    images = read_images(folder)
+    images = read_images(published("images"))
     assert images.pixels.shape == (10_000, 1, 28, 28)
     assert images.labels[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

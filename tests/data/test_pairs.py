@@ -1,14 +1,13 @@
 """Sentence pairs with masks: rows as BERT reads them, and labels that only the words give away."""
 
-import os
 import time
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import published
 
 from vesalius.data.masking import IGNORED
 from vesalius.data.pairs import MaskedText
@@ -344,11 +343,8 @@ def within(part, whole):
 
 
 def test_a_batch_takes_less_than_five_milliseconds(tmp_path):
-    if "VESALIUS_DATA" not in os.environ:
-        pytest.skip("set VESALIUS_DATA to the folder with text/ and vocab/")
-    folder = Path(os.environ["VESALIUS_DATA"])
-    tokenizer = read_word_pieces(folder / "vocab/bert_uncased_vocab.txt")
-    text = tokenised(read_texts(folder / "text/classics/valid"), tokenizer, tmp_path, True)
+    tokenizer = read_word_pieces(published("vocab/bert_uncased_vocab.txt"))
+    text = tokenised(read_texts(published("text/classics/valid")), tokenizer, tmp_path, True)
     data = MaskedText(text, text, tokenizer, length=128, batch=32, seed=1)
     taken = []
     for step in range(20):

@@ -3,13 +3,12 @@
 Those named after published data need the files of VESALIUS_DATA.
 """
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published import published
 
 from vesalius.data.batches import Scaling
 from vesalius.data.series import (
@@ -37,12 +36,7 @@ from vesalius.errors import (
 
 
 def data(name):
-    if "VESALIUS_DATA" not in os.environ:
-        pytest.skip("set VESALIUS_DATA to the folder with timeseries/")
-    file = Path(os.environ["VESALIUS_DATA"]) / "timeseries" / name
-    if not file.exists() and os.environ.get("CI") != "true":
-        pytest.skip(f"there is no {file}")
-    return file  # where CI should have it and has not, the test fails on it
+    return published(f"timeseries/{name}")
 
 
 def written(folder, text, name="some.ts"):

@@ -5,38 +5,28 @@ from the published algorithms, are the independent ones.
 """
 
 import json
-import os
 import unicodedata
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
+from published import published
 from transformers import BertTokenizer, GPT2Tokenizer
 
 from vesalius.tokenizers import read_byte_pairs, read_word_pieces
 
 
-def data(name):
-    if "VESALIUS_DATA" not in os.environ:
-        pytest.skip("set VESALIUS_DATA to the folder with text/ and vocab/")
-    file = Path(os.environ["VESALIUS_DATA"]) / name
-    if not file.exists() and os.environ.get("CI") != "true":
-        pytest.skip(f"there is no {file}")
-    return file  # where CI should have it and has not, the test fails on it
-
-
 @pytest.fixture(scope="module")
 def text():
-    return data("text/wikitext-2.valid.txt").read_text(encoding="utf-8")
+    return published("text/wikitext-2.valid.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def gpt2_files():
-    return data("vocab/gpt2_encoder.json"), data("vocab/gpt2_vocab.bpe")
+    return published("vocab/gpt2_encoder.json"), published("vocab/gpt2_vocab.bpe")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +46,7 @@ def gpt2_of_text(gpt2, text):
 
 @pytest.fixture(scope="module")
 def bert_file():
-    return data("vocab/bert_uncased_vocab.txt")
+    return published("vocab/bert_uncased_vocab.txt")
 
 
 @pytest.fixture(scope="module")
