@@ -51,7 +51,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"terminal"},
-    {"verification", "evaluation"},
+    {"verification", "evaluation", "conversion"},
     {"training"},
     {"dissection", "generation", "filling", "embedding"},
     {"serving", "counting"},

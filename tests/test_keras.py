@@ -18,7 +18,7 @@ from vesalius import verification
 from vesalius.checkpoints import layout
 from vesalius.dissection import dissect
 from vesalius.equations import OneHot, tracing
-from vesalius.errors import MissingExtra, WrongKind
+from vesalius.errors import MissingExtra, UnknownConfiguration, WrongKind
 from vesalius.families import configuration
 from vesalius.model import Model
 from vesalius.verification import TOLERANCE, keras_steps, network_steps, verify
@@ -226,3 +226,56 @@ def test_without_keras_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "keras_hub", None)
     with pytest.raises(MissingExtra, match=r"pip install 'vesalius\[keras\]'"):
         keras_steps(random_model("gpt2", GPT2[0]), np.zeros(1), "float32")
+
+
+# ------------------------------------------------------------------------- files that Keras writes
+
+
+def keras_backbone(keras, family):
+    import keras_hub
+
+    kind = {"gpt2": keras_hub.models.GPT2Backbone, "bert": keras_hub.models.BertBackbone}[family]
+    sizes = {"num_layers": 2, "num_heads": 3, "hidden_dim": 12, "intermediate_dim": 20}
+    backbone = kind(vocabulary_size=29, max_sequence_length=9, **sizes)
+    rng = np.random.default_rng(5)
+    for weight in backbone.weights:
+        weight.assign(rng.normal(0, 0.5, weight.shape))
+    return backbone
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Keras, while it writes
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+@pytest.mark.parametrize("name", ["x.weights.h5", "x.keras", "preset"])
+def test_a_file_of_keras_computes_what_keras_does(keras, tmp_path, family, name):
+    from vesalius.conversion import read_model
+
+    backbone, file = keras_backbone(keras, family), tmp_path / name
+    write = {"preset": "save_to_preset", "x.keras": "save"}.get(name, "save_weights")
+    getattr(backbone, write)(str(file))
+    model = read_model(file)
+    ids = np.arange(9)[None] * 5 % 29
+    given = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    given |= {"segment_ids": ids % 2} if family == "bert" else {}
+    expected = backbone(given)
+    with torch.no_grad():
+        if family == "gpt2":
+            ours, theirs = model.network.hidden(torch.tensor(ids)), expected
+        else:
+            out = model.network(torch.tensor(ids), torch.tensor(ids % 2))
+            ours, theirs = out.hidden, expected["sequence_output"]
+            assert distance(out.pooled, expected["pooled_output"].detach().cpu()) < 1e-5
+    assert distance(ours, theirs.detach().cpu()) < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Keras, while it writes
+def test_the_mlm_head_of_a_keras_file_is_refused_with_the_reason(keras, tmp_path):
+    import keras_hub
+
+    from vesalius.conversion import read_model
+
+    masked = keras_hub.models.BertMaskedLM(keras_backbone(keras, "bert"))
+    masked.save_weights(str(tmp_path / "x.weights.h5"))
+    with pytest.raises(UnknownConfiguration, match=r"the erf form.*--ignore-extra reads the back"):
+        read_model(tmp_path / "x.weights.h5")
+    model = read_model(tmp_path / "x.weights.h5", ignore_extra=True)
+    assert (model.family, model.config.mlm_head) == ("bert", False)

@@ -13,6 +13,7 @@ EXTRAS = {
     "tensorboard": ("tensorboard", "TensorBoard"),
     "transformers": ("transformers", "Transformers"),
     "keras_hub": ("keras", "KerasHub"),
+    "h5py": ("hdf5", "h5py"),
 }
 """By the package that is imported: the extra that brings it, and what it is called."""
 

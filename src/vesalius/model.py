@@ -154,9 +154,11 @@ def load(
     revision: str | None = None,
     local_files_only: bool = False,
     allow_non_finite: bool = False,
+    ignore_extra: bool = False,
 ) -> Model:
     """Load a specimen, a folder, or a Hugging Face model, as ``naming`` understands the name."""
-    return load_folder(folder_of(name, revision, local_files_only), allow_non_finite)
+    folder = folder_of(name, revision, local_files_only)
+    return load_folder(folder, allow_non_finite, ignore_extra=ignore_extra)
 
 
 def loaded(model: ModelLike) -> Model:
@@ -178,15 +180,22 @@ def folder_of(name: Any, revision: str | None = None, local_files_only: bool = F
 
 
 def load_folder(
-    folder: Path, allow_non_finite: bool = False, tensors: files.Tensors | None = None
+    folder: Path,
+    allow_non_finite: bool = False,
+    tensors: files.Tensors | None = None,
+    ignore_extra: bool = False,
 ) -> Model:
-    """Load a folder in our layout or in Hugging Face's; ``tensors`` stand in for its weights."""
+    """Load a folder in our layout or in Hugging Face's; ``tensors`` stand in for its weights.
+
+    Tensors that have no place in the model are an error, or passed over with ``ignore_extra``.
+    """
     described = _description(folder)
     tensors = files.read_folder(folder) if tensors is None else tensors
     config = _config(described, {name: a.shape for name, a in tensors.arrays.items()})
     tensors = _of_one_precision(tensors)
     own = "vesalius" in described
-    state = (_own_state if own else huggingface.read_state)(config, tensors.arrays)
+    read = _own_state if own else huggingface.read_state
+    state = read(config, tensors.arrays, ignore_extra)
     if not allow_non_finite:
         _require_finite(tensors.arrays, state)
     tokenizer = read_tokenizer(folder)
@@ -250,9 +259,11 @@ def _own_config(described: dict[str, Any]) -> Config:
         raise UnknownConfiguration(f"config.json cannot be used: {error}") from error
 
 
-def _own_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
+def _own_state(
+    config: Config, tensors: Mapping[str, Array], ignore_extra: bool
+) -> dict[str, Array]:
     rows = [tables.Row(name, name) for name in layout.shapes(config)]
-    return tables.read_state(config, rows, tensors, tied={})
+    return tables.read_state(config, rows, tensors, tied={}, ignore_extra=ignore_extra)
 
 
 def _require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> None:

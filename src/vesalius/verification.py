@@ -223,6 +223,7 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     import transformers
 
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers.utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call] # of extra parts
     eager = dtype == "float32"
     with tempfile.TemporaryDirectory() as folder:
         model.save(folder, layout="huggingface")

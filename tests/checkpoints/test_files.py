@@ -112,7 +112,7 @@ BROKEN = {
     ),
     "Git LFS pointer": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 548105171\n",
-        "is a Git LFS pointer, not the weights; run 'git lfs pull'",
+        "is a Git LFS pointer, not the file itself; run 'git lfs pull'",
     ),
     "something else": (b"PK\x03\x04" + bytes(100), "no safetensors file"),
 }

@@ -7,6 +7,7 @@ and errors say what is wrong with it. Writing is the library's.
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -19,16 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints.plain import read_json, require_file
+from vesalius.checkpoints.plain import read_json, require_contents, require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
 
 HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
-LFS_POINTER = b"version https://git-lfs"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
 DTYPES |= {"I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLED = (".bin", ".pt", ".pth", ".ckpt")
+BESIDES = r"training_args|optimizer|optim|scheduler|scaler|rng_state"
+"""How pickled files begin that training leaves beside the weights."""
 SAVING = ".saving-"
 """How the name of a folder begins that is being written; one that outlived its process can go."""
 
@@ -111,13 +114,18 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def without_weights(folder: Path) -> NotACheckpoint:
-    pickled = [p.name for p in folder.glob("*.bin")] + [p.name for p in folder.glob("*.pt")]
-    if pickled:
+    if pickled := pickled_files(folder):
         return NotACheckpoint(
-            f"{folder} holds {pickled[0]}, which is pickled and never read on its own; "
+            f"{folder} holds {pickled[0].name}, which is pickled and never read on its own; "
             f"convert it with: vesalius convert {folder} NEW_FOLDER"
         )
     return NotACheckpoint(f"{folder} holds no {WEIGHTS}; expected it beside config.json")
+
+
+def pickled_files(folder: Path) -> list[Path]:
+    """The files of a folder that may hold pickled weights."""
+    found = [file for kind in PICKLED for file in sorted(folder.glob(f"*{kind}"))]
+    return [file for file in found if not re.match(BESIDES, file.name)]
 
 
 def widest(dtypes: list[str]) -> str:
@@ -181,10 +189,7 @@ def _parsed(file: Path) -> tuple[dict[str, Any], int]:
     size = file.stat().st_size
     with file.open("rb") as stream:
         first = stream.read(8)
-        if (first + stream.read(32)).startswith(LFS_POINTER):
-            raise BrokenFile(
-                f"{file} is a Git LFS pointer, not the weights; run 'git lfs pull' in its folder"
-            )
+        require_contents(file, first + stream.read(32))
         stream.seek(8)
         length = int.from_bytes(first, "little")
         if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):

@@ -1,16 +1,15 @@
-"""Hugging Face's checkpoints of GPT-2, BERT and ViT, in both directions.
+"""Hugging Face's checkpoints of GPT-2, BERT and ViT: config.json and tensors, in both directions.
 
-GPT-2's matrices are stored transposed there, with queries, keys and values fused.
+Their names are in ``huggingface_names``.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from vesalius.checkpoints import tables
+from vesalius.checkpoints.huggingface_names import ARCHITECTURES, DIALECTS, Dialect
 from vesalius.checkpoints.layout import Shape
-from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, both, kernel, third
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import configs
@@ -18,199 +17,9 @@ from vesalius.families.activations import ACTIVATIONS, BY_THEIR_NAME, TRAINED
 from vesalius.families.configs import Config
 
 
-def _gpt2(config: configs.GPT2) -> list[Row]:
-    def transposed(ours: str, theirs: str) -> list[Row]:
-        weight = Row(f"blocks.{{l}}.{ours}.weight", f"h.{{l}}.{theirs}.weight", TRANSPOSED)
-        return [weight, Row(f"blocks.{{l}}.{ours}.bias", f"h.{{l}}.{theirs}.bias")]
-
-    fused = [
-        Row(f"blocks.{{l}}.attention.{name}.{kind}", f"h.{{l}}.attn.c_attn.{kind}", third(k, kind))
-        for k, name in enumerate(("query", "key", "value"))
-        for kind in ("weight", "bias")
-    ]
-    return [
-        Row("embedding.weight", "wte.weight"),
-        Row("positions.weight", "wpe.weight"),
-        *fused,
-        *transposed("attention.output", "attn.c_proj"),
-        *both("blocks.{l}.attention_norm", "h.{l}.ln_1"),
-        *transposed("feedforward.inner", "mlp.c_fc"),
-        *transposed("feedforward.outer", "mlp.c_proj"),
-        *both("blocks.{l}.feedforward_norm", "h.{l}.ln_2"),
-        *both("norm", "ln_f"),
-        Row("output.weight", "lm_head.weight"),
-    ]
-
-
-def _encoder_blocks(attention: str) -> list[Row]:
-    layer = "encoder.layer.{l}"
-    return [
-        *both("blocks.{l}.attention.query", f"{layer}.attention.{attention}.query"),
-        *both("blocks.{l}.attention.key", f"{layer}.attention.{attention}.key"),
-        *both("blocks.{l}.attention.value", f"{layer}.attention.{attention}.value"),
-        *both("blocks.{l}.attention.output", f"{layer}.attention.output.dense"),
-        *both("blocks.{l}.feedforward.inner", f"{layer}.intermediate.dense"),
-        *both("blocks.{l}.feedforward.outer", f"{layer}.output.dense"),
-    ]
-
-
-def _bert(config: configs.Bert) -> list[Row]:
-    head = "qa_outputs" if config.labelled == "span" else "classifier"
-    return [
-        Row("embedding.weight", "embeddings.word_embeddings.weight"),
-        Row("positions.weight", "embeddings.position_embeddings.weight"),
-        Row("segments.weight", "embeddings.token_type_embeddings.weight"),
-        *both("norm", "embeddings.LayerNorm"),
-        *_encoder_blocks("self"),
-        *both("blocks.{l}.attention_norm", "encoder.layer.{l}.attention.output.LayerNorm"),
-        *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.output.LayerNorm"),
-        *both("pooler", "pooler.dense"),
-        *both("mlm_head.dense", "cls.predictions.transform.dense"),
-        *both("mlm_head.norm", "cls.predictions.transform.LayerNorm"),
-        Row("mlm_head.bias", "cls.predictions.bias"),
-        *both("nsp_head", "cls.seq_relationship"),
-        *both("label_head", head),
-    ]
-
-
-def _vit(config: configs.ViT) -> list[Row]:
-    projection = "embeddings.patch_embeddings.projection"
-    return [
-        Row("projection.weight", f"{projection}.weight", kernel(config.patch)),
-        Row("projection.bias", f"{projection}.bias"),
-        Row("class_token", "embeddings.cls_token", ENTRY),
-        Row("positions.weight", "embeddings.position_embeddings", ROW),
-        *_encoder_blocks("attention"),
-        *both("blocks.{l}.attention_norm", "encoder.layer.{l}.layernorm_before"),
-        *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.layernorm_after"),
-        *both("norm", "layernorm"),
-        *both("pooler", "pooler.dense"),
-        *both("class_head", "classifier"),
-    ]
-
-
-# ------------------------------------------------------------------ configurations, both directions
-
-ENCODER = {
-    "layers": "num_hidden_layers",
-    "embedding": "hidden_size",
-    "heads": "num_attention_heads",
-    "feedforward": "intermediate_size",
-    "epsilon": "layer_norm_eps",
-    "activation": "hidden_act",
-    "dropout": "hidden_dropout_prob",
-}
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How Hugging Face writes one family."""
-
-    config: type[Config]
-    settings: dict[str, str]
-    """Our setting: their key in config.json."""
-    fixed: dict[str, Any]
-    """Keys that must have this value, or be absent: what else they could mean is not built."""
-    dropouts: tuple[str, ...]
-    """Keys of further dropouts, which we have one for."""
-    prefix: str
-    rows: Callable[[Any], list[Row]]
-    tied: dict[str, str]
-    """Their names that repeat another tensor of theirs."""
-    ignored: str
-    """Their names that hold no parameters, as a pattern."""
-    advice: dict[str, str] = field(default_factory=dict)
-    """What to say where one of their tensors is missing."""
-
-
-DIALECTS: dict[str, Dialect] = {
-    "gpt2": Dialect(
-        configs.GPT2,
-        {
-            "vocabulary": "vocab_size",
-            "context": "n_positions",
-            "layers": "n_layer",
-            "embedding": "n_embd",
-            "heads": "n_head",
-            "feedforward": "n_inner",
-            "epsilon": "layer_norm_epsilon",
-            "activation": "activation_function",
-            "dropout": "resid_pdrop",
-            "tied": "tie_word_embeddings",
-        },
-        {
-            "scale_attn_weights": True,
-            "scale_attn_by_inverse_layer_idx": False,
-            "add_cross_attention": False,
-        },
-        ("embd_pdrop", "attn_pdrop"),
-        "transformer.",
-        _gpt2,
-        {"lm_head.weight": "wte.weight"},
-        r"h\.\d+\.attn\.(bias|masked_bias)",
-        {
-            "lm_head.weight": " (the output matrix: a GPT2Model has none, and in config.json "
-            "tie_word_embeddings = false says that it is not the embedding; "
-            "save the model as GPT2LMHeadModel, or say true there if it is)"
-        },
-    ),
-    "bert": Dialect(
-        configs.Bert,
-        {
-            **ENCODER,
-            "vocabulary": "vocab_size",
-            "context": "max_position_embeddings",
-            "segments": "type_vocab_size",
-        },
-        {
-            "is_decoder": False,
-            "add_cross_attention": False,
-            "position_embedding_type": "absolute",
-            "tie_word_embeddings": True,
-        },
-        ("attention_probs_dropout_prob",),
-        "bert.",
-        _bert,
-        {
-            "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
-            "cls.predictions.decoder.bias": "cls.predictions.bias",
-        },
-        r"embeddings\.position_ids",
-    ),
-    "vit": Dialect(
-        configs.ViT,
-        {**ENCODER, "image": "image_size", "patch": "patch_size", "channels": "num_channels"},
-        {"qkv_bias": True, "pooler_act": "tanh"},
-        ("attention_probs_dropout_prob",),
-        "vit.",
-        _vit,
-        {},
-        r"(?!)",
-    ),
-}
-
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "GPT2Model": {},
-    "GPT2LMHeadModel": {},
-    "BertModel": {"pooler": True},
-    "BertForPreTraining": {"pooler": True, "mlm_head": True, "nsp_head": True},
-    "BertForMaskedLM": {"mlm_head": True},
-    "BertForNextSentencePrediction": {"pooler": True, "nsp_head": True},
-    "BertForSequenceClassification": {"pooler": True, "labelled": "sequence"},
-    "BertForTokenClassification": {"labelled": "tokens"},
-    "BertForQuestionAnswering": {"labelled": "span"},
-    "ViTModel": {},
-    "ViTForImageClassification": {"labelled": "image"},
-}
-"""What each of their classes has besides the backbone."""
-
-
 def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Config:
     """Our configuration from their config.json and the shapes of what the file holds."""
-    kind = theirs.get("model_type")
-    if not isinstance(kind, str) or kind not in DIALECTS:
-        known = ", ".join(DIALECTS)
-        raise UnknownConfiguration(f"config.json says model_type {kind!r}; known are {known}")
+    kind = _kind(theirs, shapes)
     dialect = DIALECTS[kind]
     for key, value in dialect.fixed.items():
         if theirs.get(key, value) != value:
@@ -227,6 +36,30 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
         named = dialect.settings.get(str(error).split()[0])
         where = f" ({named} in config.json)" if named else ""
         raise UnknownConfiguration(f"config.json cannot be used: {error}{where}") from error
+
+
+def _kind(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> str:
+    """The model_type of config.json, or of the class that it names, or of what the file holds."""
+    kind, known = theirs.get("model_type"), ", ".join(DIALECTS)
+    if kind is not None:
+        if not isinstance(kind, str) or kind not in DIALECTS:
+            raise UnknownConfiguration(f"config.json says model_type {kind!r}; known are {known}")
+        return kind
+    classes = theirs.get("architectures")
+    for name in classes if isinstance(classes, list) else ():
+        for kind, dialect in DIALECTS.items():
+            if str(name) in ARCHITECTURES and str(name).startswith(dialect.config.__name__):
+                return kind
+        raise UnknownConfiguration(
+            f"config.json says architectures {classes!r} and no model_type; known are {known}"
+        )
+    for kind, dialect in DIALECTS.items():
+        if all(mark in _plain(dialect, shapes) for mark in dialect.marks):
+            return kind
+    raise UnknownConfiguration(
+        f"config.json says no model_type, and the tensors are of no known one; "
+        f'add "model_type" to it: one of {known}'
+    )
 
 
 def _activation(key: str, name: Any) -> str:
@@ -258,7 +91,8 @@ def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) ->
         labels = labels or len(labelled) or theirs.get("num_labels", 2)
     pooler = promised.get("pooler", False) or "pooler.dense" in held
     if kind == "vit":
-        return {"pooler": pooler, "classes": labels}
+        restoring = promised.get("masked_patch_head", False) or "decoder.0" in held
+        return {"pooler": pooler, "classes": labels, "masked_patch_head": restoring}
     guess = "span" if "qa_outputs" in held else "sequence" if pooler else "tokens"
     return {
         "pooler": pooler,
@@ -290,6 +124,8 @@ def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
     kept = {**dict.fromkeys(dialect.dropouts, ours["dropout"]), **kept}
     if kind == "gpt2":
         kept = {"bos_token_id": None, "eos_token_id": None} | kept
+    if ours.get("masked_patch_head"):
+        theirs["encoder_stride"] = ours["patch"]
     if labels and len(kept.get("id2label") or ()) != labels:
         theirs["id2label"] = {str(i): f"LABEL_{i}" for i in range(labels)}
         theirs["label2id"] = {f"LABEL_{i}": i for i in range(labels)}
@@ -308,6 +144,9 @@ def _dialect(config: Config) -> tuple[str, Dialect]:
 def _require_sayable(config: Any) -> None:
     """Refuse what their configurations have no words for."""
     s, ours = config.symbols(), config.to_json()
+    heads = [
+        h for h in ("classes", "pooler", "masked_patch_head") if ours.get(h) and "image" in ours
+    ]
     equal_widths = s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]
     said = {
         "key and value other than embedding / heads": equal_widths,
@@ -315,8 +154,8 @@ def _require_sayable(config: Any) -> None:
         "gpt2 of variant 1": not isinstance(config, configs.GPT2) or config.variant == 2,
         "sinusoidal positions": ours.get("positions", "learned") == "learned",
         "gpt2 without its causal mask": ours.get("causal", True),
-        "a masked-patch head": not ours.get("masked_patch_head", False),
-        "vit with both classes and pooler": not (ours.get("classes") and ours["pooler"]),
+        "vit with two of classes, pooler and masked-patch head": len(heads) < 2
+        or "image" not in ours,
     }
     if unsaid := [what for what, sayable in said.items() if not sayable]:
         raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(unsaid)}")
@@ -326,13 +165,25 @@ def _architecture(config: Any) -> str:
     if isinstance(config, configs.GPT2):
         return "GPT2LMHeadModel"
     if isinstance(config, configs.ViT):
+        if config.masked_patch_head:
+            return "ViTForMaskedImageModeling"
         return "ViTForImageClassification" if config.classes else "ViTModel"
+    return _bert_class(config)
+
+
+def _bert_class(config: configs.Bert) -> str:
+    """The class with the most of its parts; further ones stand in the file all the same."""
     heads = {name for name in ("pooler", "mlm_head", "nsp_head") if getattr(config, name)}
-    for name, has in ARCHITECTURES.items():
-        theirs = {head for head in ("pooler", "mlm_head", "nsp_head") if has.get(head)}
-        labelled = config.labelled if config.labels else None
-        if name.startswith("Bert") and theirs == heads and has.get("labelled") == labelled:
-            return name
+    labelled = config.labelled if config.labels else None
+    fitting = {
+        name: theirs
+        for name, has in ARCHITECTURES.items()
+        if name.startswith("Bert") and has.get("labelled") == labelled
+        if (theirs := {head for head in ("pooler", "mlm_head", "nsp_head") if has.get(head)})
+        <= heads
+    }
+    if fitting:  # words count for more than the pooler, which only the next sentence is told from
+        return max(fitting, key=lambda name: (len(fitting[name]), "mlm_head" in fitting[name]))
     raise UnknownConfiguration(
         f"Hugging Face has no class for a bert with {', '.join(sorted(heads)) or 'no heads'}"
         f"{' and labels' if config.labels else ''}; "
@@ -354,18 +205,20 @@ def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_state(config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
+def read_state(
+    config: Config, tensors: Mapping[str, Array], ignore_extra: bool = False
+) -> dict[str, Array]:
     """Our state as views of their tensors."""
     _, dialect = _dialect(config)
-    theirs = _plain(dialect, tensors)
-    return tables.read_state(config, dialect.rows(config), theirs, dialect.tied, dialect.advice)
+    theirs, rows = _plain(dialect, tensors), dialect.rows(config)
+    return tables.read_state(config, rows, theirs, dialect.tied, dialect.advice, ignore_extra)
 
 
 def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     """Their tensors from our state, with the prefix of the class that is written."""
     _, dialect = _dialect(config)
     bare = _architecture(config) in ("GPT2Model", "BertModel", "ViTModel")
-    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.")
+    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.")
     return {
         name if bare or name.startswith(heads) else dialect.prefix + name: array
         for name, array in tables.write_state(config, dialect.rows(config), state).items()

@@ -197,11 +197,14 @@ def dialect(library: str, config: Config) -> Dialect:
     return found
 
 
-def read_state(library: str, config: Config, tensors: Mapping[str, Array]) -> dict[str, Array]:
+def read_state(
+    library: str, config: Config, tensors: Mapping[str, Array], ignore_extra: bool = False
+) -> dict[str, Array]:
     """Our state as views of their tensors."""
     theirs = dialect(library, config)
     kept = {k: v for k, v in tensors.items() if not re.fullmatch(theirs.ignored, k)}
-    return tables.read_state(config, theirs.rows(config), kept, theirs.tied)
+    rows = theirs.rows(config)
+    return tables.read_state(config, rows, kept, theirs.tied, ignore_extra=ignore_extra)
 
 
 def write_state(library: str, config: Config, state: Mapping[str, Array]) -> dict[str, Array]:

@@ -6,8 +6,8 @@ PyTorch is told to build nothing but tensors (``weights_only``).
 from pathlib import Path
 from typing import Any
 
-from vesalius.checkpoints.files import WIDTH, Tensors, widest
-from vesalius.checkpoints.plain import require_file
+from vesalius.checkpoints.files import WIDTH, Tensors, pickled_files, widest
+from vesalius.checkpoints.plain import require_contents, require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
 from vesalius.extras import require
 
@@ -16,9 +16,11 @@ def find(folder: Path) -> Path:
     """The pickled file of a folder."""
     if (folder / "pytorch_model.bin").exists():
         return folder / "pytorch_model.bin"
-    found = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
+    found = pickled_files(folder)
     if not found:
-        raise NotACheckpoint(f"{folder} holds neither safetensors nor a .bin or .pt file")
+        raise NotACheckpoint(
+            f"{folder} holds no weights: neither safetensors nor a .bin or .pt file"
+        )
     if len(found) > 1:
         names = ", ".join(file.name for file in found)
         raise NotACheckpoint(f"{folder} holds several pickled files, {names}; expected one")
@@ -27,7 +29,22 @@ def find(folder: Path) -> Path:
 
 def read(file: Path) -> Tensors:
     """The tensors of a pickled state dictionary."""
+    return tensors(file, state_in(unpickled(file)))
+
+
+def state_in(held: Any) -> Any:
+    """The state dictionary, which nanoGPT and Lightning put beside other things."""
+    for name in ("model", "state_dict"):
+        if isinstance(held, dict) and isinstance(held.get(name), dict):
+            return held[name]
+    return held
+
+
+def unpickled(file: Path) -> Any:
+    """What a pickled file holds: tensors, numbers, texts, and lists and dictionaries of these."""
     require_file(file)
+    with file.open("rb") as stream:
+        require_contents(file, stream.read(64))
     require("torch")
     import warnings
 
@@ -35,13 +52,19 @@ def read(file: Path) -> Tensors:
 
     try:
         with warnings.catch_warnings(action="ignore"):  # the error below says more
-            state = torch.load(file, map_location="cpu", weights_only=True)
+            return torch.load(file, map_location="cpu", weights_only=True)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a damaged file can raise anything at all
         raise BrokenFile(
             f"{file} cannot be read as weights alone: it is damaged, or holds what could run code"
         ) from error
+
+
+def tensors(file: Path, state: Any) -> Tensors:
+    """A state dictionary, checked, as arrays."""
+    import torch
+
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and torch.is_tensor(tensor) for name, tensor in state.items()
     ):

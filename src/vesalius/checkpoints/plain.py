@@ -10,6 +10,8 @@ from typing import Any
 
 from vesalius.errors import BrokenFile
 
+LFS_POINTER = b"version https://git-lfs"
+
 
 def require_file(file: Path) -> None:
     """Refuse what is not there, and what is no file: a folder, or a pipe that may never end."""
@@ -24,7 +26,17 @@ def require_file(file: Path) -> None:
 def contents(file: Path) -> bytes:
     """All bytes of a file."""
     require_file(file)
-    return file.read_bytes()
+    data = file.read_bytes()
+    require_contents(file, data)
+    return data
+
+
+def require_contents(file: Path, beginning: bytes) -> None:
+    """Refuse what Git leaves in a large file's place."""
+    if beginning.startswith(LFS_POINTER):
+        raise BrokenFile(
+            f"{file} is a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder"
+        )
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Each row is (our name, their name, transform). A row that is missing, unknown or
 error that lists every such row; nothing is ever initialised on the side.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,8 @@ from vesalius.checkpoints.layout import Shape
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch
 from vesalius.families.configs import Config
+
+IGNORE = "unexpected tensors are passed over with --ignore-extra (ignore_extra=True in Python)"
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,28 @@ def kernel(patch: int) -> Transform:
     )
 
 
+def restoring(patch: int) -> Transform:
+    """Rows that restore a patch's pixels, as a convolution of 1 x 1; ours have the colours last."""
+    return Transform(
+        "colours last, without its last two axes",
+        lambda a: (
+            a.reshape(-1, patch, patch, *a.shape[1:2]).transpose(1, 2, 0, 3).reshape(a.shape[:2])
+        ),
+        lambda a: (
+            a.reshape(patch, patch, -1, a.shape[1]).transpose(2, 0, 1, 3).reshape(*a.shape, 1, 1)
+        ),
+    )
+
+
+def restoring_bias(patch: int) -> Transform:
+    """The biases of these rows."""
+    return Transform(
+        "colours last",
+        lambda a: a.reshape(-1, patch, patch).transpose(1, 2, 0).reshape(-1),
+        lambda a: a.reshape(patch, patch, -1).transpose(2, 0, 1).reshape(-1),
+    )
+
+
 @dataclass(frozen=True)
 class Row:
     """One row of the table; l counts layers from zero in both."""
@@ -89,22 +114,31 @@ def read_state(
     theirs: Mapping[str, Array],
     tied: Mapping[str, str],
     advice: Mapping[str, str] = MappingProxyType({}),
+    ignore_extra: bool = False,
 ) -> dict[str, Array]:
     """Our state as views of their tensors; every row that does not fit is listed.
 
     ``tied`` names tensors of theirs that only repeat another: they must be equal to it. ``advice``
-    says of some what to do where they are missing.
+    says of some, by patterns, what they are or what to do. ``ignore_extra`` passes over those that
+    have no row.
     """
+
+    def known(name: str) -> str:
+        found = (said for pattern, said in advice.items() if re.fullmatch(pattern, name))
+        return next((f" ({said})" for said in found), "")
+
     theirs, rows = dict(theirs), spread(rows, config)
     names, problems = {row.theirs for row in rows}, []
     for copy, original in tied.items():
         if copy in theirs and copy not in names:
             if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
-                problems.append(f"{copy} differs from {original}, to which it should be tied")
+                tie = f"{copy} differs from {original}, to which it should be tied"
+                problems.append(tie + known(copy))
             del theirs[copy]
     missing = sorted(names - set(theirs))
-    problems += [f"missing: {name}{advice.get(name, '')}" for name in missing]
-    problems += [f"unexpected: {name}" for name in sorted(set(theirs) - names)]
+    problems += [f"missing: {name}{known(name)}" for name in missing]
+    extra = [] if ignore_extra else sorted(set(theirs) - names)
+    problems += [f"unexpected: {name}{known(name)}" for name in extra]
     state, wanted = {}, layout.shapes(config)
     shares: dict[str, list[Row]] = {}
     for row in rows:
@@ -113,22 +147,24 @@ def read_state(
         if row.theirs not in theirs:
             continue
         array, expected = theirs[row.theirs], their_shape(shares[row.theirs], wanted)
-        if array.shape != expected:
+        if array.shape == expected[::-1] != expected:
+            problems.append(f"transposed: {row.theirs} is {array.shape}, expected {expected}")
+        elif array.shape != expected:
             problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
         elif array.dtype.kind != "f":
             problems.append(f"not floating point: {row.theirs} is {array.dtype}")
         else:
             state[row.ours] = row.transform.look(array)
-    require(problems)
+    require(problems, f"; {IGNORE}" if extra else "")
     assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
     return state
 
 
-def require(problems: list[str]) -> None:
+def require(problems: list[str], remedy: str = "") -> None:
     """Raise one error that lists all problems, if there are any."""
     if unique := list(dict.fromkeys(problems)):
         raise CheckpointMismatch(
-            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}"
+            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}{remedy}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import Settings, complete_models, json_option
+from vesalius.cli.options import Settings, complete_models, extra_option, json_option, load
 
 
 @click.command()
@@ -135,6 +135,7 @@ def count(
 @click.option(
     "--top", type=click.IntRange(0), default=10, show_default=True, help="Likeliest words."
 )
+@extra_option
 @json_option
 def dissect(
     model: str,
@@ -152,7 +153,6 @@ def dissect(
     """
     from vesalius.dissection import dissect as run
     from vesalius.errors import UnknownStep
-    from vesalius.model import load
 
     given = [value for value in (text, ids, array) if value is not None]
     if len(given) != 1:
@@ -198,6 +198,7 @@ def _numbers(text: str) -> list[int]:
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random input."
 )
+@extra_option
 @json_option
 def verify(model: str, against: str, length: int, seed: int, as_json: bool) -> None:
     """Do the equations, the network and another library agree on MODEL? Step by step.
@@ -207,7 +208,6 @@ def verify(model: str, against: str, length: int, seed: int, as_json: bool) -> N
 
     Example: vesalius verify ./my-gpt2 --against transformers
     """
-    from vesalius.model import load
     from vesalius.verification import verify as run
 
     result = run(load(model), against, length, seed)

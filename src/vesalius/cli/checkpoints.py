@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import complete_models, json_option
+from vesalius.cli.options import complete_models, extra_option, ignore_extra, json_option
 
 
 @click.command()
@@ -24,25 +24,23 @@ from vesalius.cli.options import complete_models, json_option
     type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
     help="Precision to write; as read unless said.",
 )
+@extra_option
 @json_option
 def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
     """Write the model SOURCE to folder TARGET, in Hugging Face's layout or in ours.
 
-    SOURCE is a folder, a specimen or a Hugging Face name. This is the one place that reads .bin and
-    .pt files, as weights alone.
+    SOURCE is a folder, a file, a specimen or a Hugging Face name: in Hugging Face's layout or ours,
+    nanoGPT's ckpt.pt, timm's folder of a ViT, or a GPT-2 or BERT of KerasHub (.keras, .weights.h5).
+    This is the one place that reads .bin and .pt files, as weights alone.
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
-    from vesalius.checkpoints import files, pickled
+    from vesalius.conversion import read_model
     from vesalius.errors import NotACheckpoint
-    from vesalius.model import folder_of, load_folder
 
-    folder = folder_of(source)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
-    held = any((folder / name).exists() for name in (files.WEIGHTS, files.INDEX))
-    tensors = None if held else pickled.read(pickled.find(folder))
-    model = load_folder(folder, tensors=tensors)
+    model = read_model(source, ignore_extra())
     model.dtype = dtype or model.dtype
     model.save(target, layout)
     done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import TEXTS, complete_models, json_option, lines_of
+from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -37,6 +37,7 @@ SHADES = " ░▒▓█"
 )
 @click.option("--threads", type=int, help="The physical cores unless said.")
 @click.option("--inspect", is_flag=True, help="Show each draw: logits, cuts, odds, the choice.")
+@extra_option
 @json_option
 def generate(
     model: str,
@@ -51,7 +52,6 @@ def generate(
     Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
     """
     from vesalius.generation.decoding import generate as run
-    from vesalius.model import load
     from vesalius.serving import require_served
 
     loaded = load(model)

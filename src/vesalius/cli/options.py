@@ -1,14 +1,32 @@
 """Options that several verbs share."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting
 
+if TYPE_CHECKING:
+    from vesalius.model import Model
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+EXTRA = "vesalius.ignore_extra"
+
+
+def _note_extra(context: click.Context, _: click.Parameter, ignore: bool) -> None:
+    context.meta[EXTRA] = ignore
+
+
+extra_option = click.option(
+    "--ignore-extra",
+    is_flag=True,
+    expose_value=False,
+    callback=_note_extra,
+    help="Pass over tensors that have no place in the model.",
+)
+"""For verbs that call ``load``."""
 TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
 """A file of texts, for ``lines_of``."""
 
@@ -53,6 +71,18 @@ def _corpora() -> dict[str, str]:
 complete_models = completes(_models, "dir")
 complete_recipes = completes(_recipes, "file")
 complete_corpora = completes(_corpora, "file")
+
+
+def ignore_extra() -> bool:
+    """Whether the verb that is running was told to pass over extra tensors."""
+    return bool(click.get_current_context().meta.get(EXTRA, False))
+
+
+def load(name: str) -> "Model":
+    """The model of a verb's argument, loaded as its options say."""
+    from vesalius.model import load as load_model
+
+    return load_model(name, ignore_extra=ignore_extra())
 
 
 class Settings(click.ParamType[tuple[str, str]]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import TEXTS, complete_models, json_option, lines_of
+from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
 
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings
@@ -30,6 +30,7 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 @click.option(
     "--top", type=click.IntRange(1), default=5, show_default=True, help="Candidates for each mask."
 )
+@extra_option
 @json_option
 def fill(model: str, text: str, top: int, as_json: bool) -> None:
     """The words that every [MASK] in TEXT stands for, by the BERT MODEL.
@@ -37,7 +38,6 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
     Example: vesalius fill bert "He shook his [MASK]."
     """
     from vesalius.filling import fill as run
-    from vesalius.model import load
 
     filling = run(load(model), text, top)
     if as_json:
@@ -58,6 +58,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
 @click.argument("model", shell_complete=complete_models)
 @click.argument("first")
 @click.argument("second")
+@extra_option
 @json_option
 def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
     """Whether the text SECOND follows FIRST, by the BERT MODEL.
@@ -65,7 +66,6 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
     Example: vesalius next-sentence bert "It began to rain." "He opened his umbrella."
     """
     from vesalius.filling import next_sentence as run
-    from vesalius.model import load
 
     found = run(load(model), first, second)
     if as_json:
@@ -100,6 +100,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
     "--batch", type=click.IntRange(1), default=32, show_default=True, help="Texts at once."
 )
 @click.option("--truncate", is_flag=True, help="Cut texts that are longer than the context.")
+@extra_option
 @json_option
 def embed(
     model: str,
@@ -120,7 +121,6 @@ def embed(
     """
     from vesalius.embedding import embed as run
     from vesalius.embedding import require_saveable
-    from vesalius.model import load
 
     if bool(texts) == (file is not None):
         raise click.UsageError("expected TEXT, or --file, one of them")
@@ -154,6 +154,7 @@ def embed(
     "What texts are compared by, as in embed; mean, or static of ffnn, unless said.",
 )
 @click.option("--truncate", is_flag=True, help="Cut texts that are longer than the context.")
+@extra_option
 @json_option
 def similar(
     model: str,
@@ -173,7 +174,6 @@ def similar(
     Example: vesalius similar gpt " king"
     """
     from vesalius.embedding import similar as run
-    from vesalius.model import load
 
     texts = None if among is None else lines_of(among)
     loaded = load(model)

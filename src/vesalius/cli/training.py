@@ -12,7 +12,9 @@ from vesalius.cli.options import (
     complete_corpora,
     complete_models,
     complete_recipes,
+    extra_option,
     json_option,
+    load,
 )
 
 
@@ -111,6 +113,7 @@ def train(
     show_default=True,
     help="int8: with weights rounded as generation in bytes does it.",
 )
+@extra_option
 @json_option
 def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
     """How good MODEL is on CORPUS, a file, a folder or a name.
@@ -123,7 +126,6 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
     Example: vesalius evaluate runs/stories-gpt/model stories
     """
     from vesalius.evaluation import evaluate as run
-    from vesalius.model import load
 
     result = run(load(model), corpus, stride, dtype=dtype)
     if as_json:

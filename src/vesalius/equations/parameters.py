@@ -68,9 +68,9 @@ class Head:
     W_Q: Float[Array, "d_e d_k"]
     W_K: Float[Array, "d_e d_k"]
     W_V: Float[Array, "d_e d_v"]
-    b_Q: Float[Array, " d_k"] | None = part(when="zeta")
-    b_K: Float[Array, " d_k"] | None = part(when="zeta")
-    b_V: Float[Array, " d_v"] | None = part(when="zeta")
+    b_Q: Float[Array, " d_k"] | None = part(when="zeta_qkv")
+    b_K: Float[Array, " d_k"] | None = part(when="zeta_qkv")
+    b_V: Float[Array, " d_v"] | None = part(when="zeta_qkv")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,10 @@ def norm(symbol: str) -> Component:
     return row(symbol, "normalisation", "2 d_e")
 
 
-def blocks() -> Component:
+def blocks(qkv_bias: bool = True) -> Component:
+    biases = "ζ (M (2 d_k + d_v) + d_e)" if qkv_bias else "ζ d_e"
     block = (
-        row("Γ[l]", "multi-head attention", "2 M d_e (d_k + d_v) + ζ (M (2 d_k + d_v) + d_e)"),
+        row("Γ[l]", "multi-head attention", f"2 M d_e (d_k + d_v) + {biases}"),
         row("Π[l]", "feedforward network", "2 d_e d_f + d_e + d_f"),
         norm("Ξ₁[l]"),
         norm("Ξ₂[l]"),
@@ -101,7 +102,7 @@ def vit(config: configs.ViT) -> tuple[Component, ...]:
         row("bₑ", "its bias", "d_e"),
         row("x_class", "class token", "d_e"),
         row("Λ", "positional encoding", "d_e n"),
-        blocks(),
+        blocks(config.qkv_bias),
         norm("Ξₑ"),
     ]
     if config.pooler:

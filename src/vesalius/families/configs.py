@@ -157,6 +157,7 @@ class Blocks(Config):
             "Md_v": self.heads * d_v,
             "L": self.layers,
             "zeta": int(self.attention_bias),
+            "zeta_qkv": int(self.attention_bias),
             "epsilon": self.epsilon,
             "activation": self.activation,
             "batch_norm": False,
@@ -271,6 +272,9 @@ class ViT(Blocks):
     epsilon: float = again(Blocks, "epsilon", 1e-12)
     pooler: bool = setting(False, "Πᶜ", "whether there is a tanh layer on the class token")
     masked_patch_head: bool = setting(False, "Πᴿ", "whether there is a head that restores patches")
+    qkv_bias: bool = setting(
+        True, "ζ", "whether queries, keys and values have biases where attention has"
+    )
     dropout: float = again(Blocks, "dropout", 0)
 
     def __post_init__(self) -> None:
@@ -288,6 +292,7 @@ class ViT(Blocks):
             "P": self.patch,
             "C": self.channels,
             "P2C": self.patch**2 * self.channels,
+            "zeta_qkv": int(self.attention_bias and self.qkv_bias),
             "n": patches + 1,
             "n_max": patches + 1,
             "variant": 2,

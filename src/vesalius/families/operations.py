@@ -41,11 +41,12 @@ def step(
 NORM = "n (7 d_e + 2)"
 
 
-def blocks(variant: int, batch_norm: bool = False) -> list[Operation]:
+def blocks(variant: int, batch_norm: bool = False, qkv_bias: bool = True) -> list[Operation]:
+    biases = "ζ n M (2 d_k + d_v)" if qkv_bias else "0"
     norm = "4 n d_e + 2 d_e" if batch_norm else NORM
     first, second = ("34", "38") if variant == 1 else ("14b", "14b")
     return [
-        step("24", "queries, keys, values", "2 n M d_e (2 d_k + d_v)", "ζ n M (2 d_k + d_v)", "L"),
+        step("24", "queries, keys, values", "2 n M d_e (2 d_k + d_v)", biases, "L"),
         step("25", "attention scores", "2 n² M d_k", "7 n² M", "L"),
         step("26", "weighted values", "2 n² M d_v", times="L"),
         step("30", "heads brought together", "2 n M d_v d_e", "ζ n d_e", "L"),
@@ -98,7 +99,7 @@ def vit(config: configs.ViT) -> list[Operation]:
         # The image needs no gradient, so the backward pass has the weights' products only.
         step("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
         step("7", "positions", pointwise="n d_e"),
-        *blocks(2),
+        *blocks(2, qkv_bias=config.qkv_bias),
         step("35", "final normalisation", pointwise=NORM),
     ]
     if config.pooler:

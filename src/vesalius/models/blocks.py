@@ -52,11 +52,11 @@ class Attention(nn.Module):
         super().__init__()
         s = config.symbols()
         self.heads, self.dropout = config.heads, config.dropout
-        embedding, bias = config.embedding, config.attention_bias
+        embedding, bias = config.embedding, bool(s["zeta_qkv"])
         self.query = Linear(embedding, s["M"] * s["d_k"], bias=bias)
         self.key = Linear(embedding, s["M"] * s["d_k"], bias=bias)
         self.value = Linear(embedding, s["M"] * s["d_v"], bias=bias)
-        self.output = Linear(s["M"] * s["d_v"], embedding, bias=bias)
+        self.output = Linear(s["M"] * s["d_v"], embedding, bias=config.attention_bias)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         batch, n, _ = x.shape

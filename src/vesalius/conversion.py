@@ -1,0 +1,154 @@
+"""Models from files of any kind that ``vesalius convert`` reads, other libraries' among them.
+
+nanoGPT pickles its settings beside its weights, timm names an architecture and Keras stores a
+configuration. Names and shapes are left to ``checkpoints.others``.
+"""
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vesalius.checkpoints import files, keras_files, others, pickled, plain
+from vesalius.checkpoints.files import Tensors
+from vesalius.equations.parameters import Array
+from vesalius.errors import UnknownConfiguration, VesaliusError
+from vesalius.families import configuration
+from vesalius.families.configs import Config
+from vesalius.model import Model, folder_of, load_folder
+
+TIMM_HEADS = {"tiny": 3, "small": 6, "base": 12, "large": 16, "huge": 16, "giant": 16}
+"""Attention heads of timm's sizes, which its files do not say."""
+
+
+def read_model(source: str | Path, ignore_extra: bool = False) -> Model:
+    """The model of a folder, of a file, or of a specimen."""
+    path = Path(source) if os.path.isfile(source) else folder_of(source)
+    if keras := keras_files.find(path):
+        return _keras(keras, ignore_extra)
+    folder = path if path.is_dir() else path.parent
+    held = path.suffix == ".safetensors" or bool(path.is_dir() and files.weight_files(path))
+    found = None if held else _pickled(pickled.find(path) if path.is_dir() else path)
+    if isinstance(found, Model):
+        return found
+    if path.suffix == ".safetensors":
+        found = files.read(path)
+    described = folder / "config.json"
+    if described.exists() and "architecture" in (config := plain.read_json(described)):
+        return _timm(config, found or files.read_folder(folder), ignore_extra)
+    return load_folder(folder, tensors=found, ignore_extra=ignore_extra)
+
+
+def _pickled(file: Path) -> Tensors | Model:
+    """The weights of a pickled file, or the whole model where nanoGPT wrote it."""
+    held = pickled.unpickled(file)
+    if isinstance(held, dict) and isinstance(held.get("model_args"), dict):
+        return _nanogpt(file, held)
+    return pickled.tensors(file, pickled.state_in(held))
+
+
+def _settled(family: str, settings: Mapping[str, Any]) -> Config:
+    try:
+        return configuration(family, **settings)
+    except VesaliusError as error:
+        raise UnknownConfiguration(f"the model's settings cannot be used: {error}") from error
+
+
+# ----------------------------------------------------------------------------------------- nanoGPT
+
+NANOGPT = {
+    "vocabulary": "vocab_size",
+    "context": "block_size",
+    "layers": "n_layer",
+    "embedding": "n_embd",
+    "heads": "n_head",
+}
+
+
+def _nanogpt(file: Path, held: Mapping[str, Any]) -> Model:
+    said = held["model_args"]
+    if missing := [name for name in NANOGPT.values() if name not in said]:
+        raise UnknownConfiguration(f"{file}: its model_args lack {', '.join(missing)}")
+    sizes = {ours: said[theirs] for ours, theirs in NANOGPT.items()}
+    config = _settled("gpt2", {**sizes, "activation": "gelu", "dropout": said.get("dropout", 0.0)})
+    tensors = pickled.tensors(file, pickled.state_in(held))
+    # Compiled by PyTorch, a network's names get a prefix.
+    arrays = {name.removeprefix("_orig_mod."): array for name, array in tensors.arrays.items()}
+    if said.get("bias") is False:
+        arrays = _no_biases(arrays) | arrays
+    return Model(config, others.read_state("nanoGPT", config, arrays), dtype=tensors.dtype)
+
+
+def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Zeros for the biases of every layer: a model without them is one whose biases are zero."""
+    layers = [n for n in arrays if re.search(r"(attn\.c_\w+|mlp\.c_\w+|ln_\w+)\.weight$", n)]
+    return {
+        name.removesuffix("weight") + "bias": np.zeros(len(arrays[name]), arrays[name].dtype)
+        for name in layers
+    }
+
+
+# -------------------------------------------------------------------------------------------- timm
+
+
+def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) -> Model:
+    """A vision transformer of timm; whatever has a size is measured."""
+    name, said = str(described["architecture"]), described.get("model_args") or {}
+    arrays = tensors.arrays
+    measured = {n: arrays[n].shape for n in ("patch_embed.proj.weight", "pos_embed") if n in arrays}
+    size = re.match(r"(?:vit|deit)_([a-z]+)", name)
+    if not size or [len(shape) for shape in measured.values()] != [4, 3]:
+        raise UnknownConfiguration(
+            f"config.json says architecture {name!r}; of timm's models vit and deit can be read"
+        )
+    heads = said.get("num_heads", TIMM_HEADS.get(size.group(1)))
+    if heads is None:
+        raise UnknownConfiguration(
+            f"how many heads {name!r} has is not known; "
+            f'add "model_args": {{"num_heads": …}} to config.json'
+        )
+    if (pool := described.get("global_pool", "token")) != "token":
+        raise UnknownConfiguration(
+            f"config.json says global_pool = {pool!r}; only 'token' can be read"
+        )
+    embedding, channels, patch, _ = measured["patch_embed.proj.weight"]
+    inner, head = (arrays.get(f"{n}.weight", np.zeros(0)) for n in ("blocks.0.mlp.fc1", "head"))
+    settings = {
+        "image": patch * math.isqrt(max(1, measured["pos_embed"][1] - 1)),
+        "patch": patch,
+        "channels": channels,
+        "embedding": embedding,
+        "layers": len({n.split(".")[1] for n in arrays if n.startswith("blocks.")}),
+        "heads": heads,
+        "feedforward": len(inner),
+        "classes": len(head),
+        "epsilon": 1e-6,
+        "activation": "quick_gelu" if "quickgelu" in name else "gelu",
+        "qkv_bias": "blocks.0.attn.qkv.bias" in arrays,
+    }
+    config = _settled("vit", settings)
+    state = others.read_state("timm", config, arrays, ignore_extra)
+    return Model(config, state, dtype=tensors.dtype, preprocessing=_timm_scaling(described))
+
+
+def _timm_scaling(described: Mapping[str, Any]) -> dict[str, Any]:
+    """How timm scales pixels, which are 0 to 1 there and 0 to 255 here."""
+    said = described.get("pretrained_cfg") or {}
+    if not all(isinstance(said.get(name), list) for name in ("mean", "std")):
+        return {}
+    names = list(map(str, described.get("label_names") or []))
+    return {n: [255 * float(v) for v in said[n]] for n in ("mean", "std")} | {"names": names}
+
+
+# ------------------------------------------------------------------------------------------- Keras
+
+
+def _keras(file: Path, ignore_extra: bool) -> Model:
+    family, settings, tensors = keras_files.read(file, ignore_extra)
+    config = _settled(family, settings)
+    state = others.read_state("Keras", config, tensors.arrays, ignore_extra)
+    return Model(config, state, dtype=tensors.dtype)
