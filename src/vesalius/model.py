@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import naming
-from vesalius.checkpoints import files, hub, huggingface, layout, plain, tables
+from vesalius.checkpoints import files, hub, huggingface, layout, plain, preprocessor, tables
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
@@ -27,7 +27,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import FAMILIES, family_of
-from vesalius.families.configs import Config
+from vesalius.families.configs import Config, ViT
 from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -107,7 +107,9 @@ class Model:
         if layout not in ("vesalius", "huggingface"):
             raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
         if layout == "huggingface":
-            config = huggingface.write_config(self.config, self.origin) | {"dtype": self.dtype}
+            names = self.preprocessing.get("names") or ()
+            config = huggingface.write_config(self.config, self.origin, names)
+            config["dtype"] = self.dtype
             tensors = huggingface.write_state(self.config, self.state)
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
@@ -117,6 +119,8 @@ class Model:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
             kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
+            if layout == "huggingface" and isinstance(self.config, ViT):
+                kept[preprocessor.FILE] = preprocessor.write(self.preprocessing, self.config.image)
             for name, said in kept.items():
                 if said:
                     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
@@ -209,6 +213,9 @@ def load_folder(
         plain.read_json(folder / name) if (folder / name).exists() else {}
         for name in (PREPROCESSING, GENERATION)
     )
+    if not preprocessing and isinstance(config, ViT) and (folder / preprocessor.FILE).exists():
+        theirs = plain.read_json(folder / preprocessor.FILE)
+        preprocessing = preprocessor.read(theirs, described, config.channels)
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
     return Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)

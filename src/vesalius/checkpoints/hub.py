@@ -22,6 +22,7 @@ WANTED = (
     "merges.txt",
     "vocab.txt",
     "tokenizer_config.json",
+    "preprocessor_config.json",
 )
 
 

@@ -4,7 +4,7 @@ Their names are in ``huggingface_names``.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vesalius.checkpoints import tables
@@ -103,7 +103,9 @@ def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) ->
     }
 
 
-def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
+def write_config(
+    config: Config, origin: Mapping[str, Any], names: Sequence[str] = ()
+) -> dict[str, Any]:
     """Their config.json for a configuration of ours, or an error that says why there is none.
 
     What else stood in the config.json that the model came with, such as special tokens, is kept.
@@ -127,8 +129,10 @@ def write_config(config: Config, origin: Mapping[str, Any]) -> dict[str, Any]:
     if ours.get("masked_patch_head"):
         theirs["encoder_stride"] = ours["patch"]
     if labels and len(kept.get("id2label") or ()) != labels:
-        theirs["id2label"] = {str(i): f"LABEL_{i}" for i in range(labels)}
-        theirs["label2id"] = {f"LABEL_{i}": i for i in range(labels)}
+        numbered = [f"LABEL_{i}" for i in range(labels)]
+        said = list(map(str, names)) if len(names) == labels else numbered
+        theirs["id2label"] = {str(i): name for i, name in enumerate(said)}
+        theirs["label2id"] = {name: i for i, name in enumerate(said)}
     return {**kept, "model_type": kind, "architectures": [architecture], **dialect.fixed, **theirs}
 
 

@@ -5,6 +5,7 @@ backbone has built in, its GELU and epsilon, is said here. HDF5 is read by h5py,
 """
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -123,7 +124,7 @@ def _named(file: Path, group: Any, dataset: type, path: str = "") -> Iterator[tu
         else:
             name = below["vars"].attrs.get("name") if "vars" in below else None
             # What holds layers is not part of their paths: a list of them, or the backbone.
-            outer = name is None or str(name).endswith(("_backbone", "_lm"))
+            outer = name is None or re.search(r"_(backbone|lm)(_\d+)?$", str(name))
             yield from _named(file, below, dataset, path if outer else f"{path}{name}/")
 
 
