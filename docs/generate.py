@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -173,7 +174,52 @@ def _card(name: str, card: specimens.Card) -> str:
     )
 
 
+SOURCE = DOCS.parent / "src" / "vesalius"
+PROSE = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
+CITED = re.compile(r"(?<![\w\]])\((\d{1,2})(?: to (\d{1,2}))?\)")
+
+
+def citations_page() -> str:
+    """Every place outside the equations that cites one by its number, to be read beside its title.
+
+    Without lines, which change with every edit.
+    """
+    titles = {int(entry.number): entry.title.split(":")[0] for entry in numbered()}
+    rows = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        if "equations" not in file.relative_to(SOURCE).parts:
+            for text in _prose(file):
+                for found in CITED.finditer(text):
+                    first, last = int(found[1]), int(found[2] or found[1])
+                    named = " … ".join(titles[n] for n in sorted({first, last}))
+                    cited = " ".join(_around(text, found).split()).replace("|", "\\|")
+                    place = f"`{file.relative_to(SOURCE)}`"
+                    rows.append(f"| {place} | {cited} | {found[0]} | {named} |")
+    parts = [
+        "# Where the code cites the paper",
+        NOTE,
+        "Every number of an equation in the comments and strings outside `equations/`, beside what "
+        "that equation is.",
+        "\n".join(["| file | words | cited | which is |", "| --- | --- | --- | --- |", *rows]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _prose(file: Path) -> Iterator[str]:
+    """The comments and strings of a file."""
+    with file.open("rb") as stream:
+        for token in tokenize.tokenize(stream.readline):
+            if token.type in PROSE:
+                yield token.string.strip("#\"' ")
+
+
+def _around(text: str, found: "re.Match[str]") -> str:
+    """The citation with a few words either side."""
+    return text[max(0, found.start() - 40) : found.end() + 30].partition("\n\n")[0]
+
+
 PAGES = {
+    "citations.md": citations_page,
     "specimens.md": specimens_page,
     "equations.md": equations_page,
     "commands.md": commands_page,

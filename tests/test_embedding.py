@@ -126,16 +126,6 @@ def test_the_size_of_a_batch_changes_nothing(name, what, layer, reading):
             agree(ours, theirs, 1e-6)
 
 
-def test_texts_of_like_length_go_through_the_network_together(reading):
-    model, shapes = reading("bert"), []
-    model.network.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
-    embed(model, TEXTS, batch=2)
-    assert shapes == [(2, 10), (2, 4), (1, 3)]
-    shapes.clear()
-    embed(model, TEXTS)
-    assert shapes == [(5, 10)]
-
-
 def test_the_mean_is_over_all_real_tokens_and_cls_is_the_first(reading):
     model = reading("bert")
     tokens = embed(model, TEXTS, "tokens")

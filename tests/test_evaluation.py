@@ -1,6 +1,10 @@
 """Evaluation: every token once, from all that the model may see, and what its nats come to."""
 
+import json
 import math
+import os
+import re
+import resource
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +14,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import vesalius
 from published import published
 from strategies import filled, small
 from surroundings import own_cache
 
-from vesalius import evaluation
+from vesalius import evaluation, load, terminal
 from vesalius.data import registry, stories
 from vesalius.data.texts import StoryTexts
 from vesalius.errors import (
@@ -27,6 +32,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.evaluation import corpus_texts, evaluate
+from vesalius.generation import forward
 from vesalius.tokenizers import train_byte_pairs, train_characters, train_words
 
 TEXT = "éa rainy day, a rainy night.\nI forgot it: a day — 雨.\n"
@@ -152,39 +158,36 @@ def test_more_context_is_used_where_the_stride_is_shorter(characters, file):
 
 @dataclass
 class Watched:
-    """A model whose logits say which token it read, and how many it had read with that."""
+    """An engine whose states say which token was read, and how many had been read with that."""
 
-    family: str
-    context: int = 8
     asked: list = field(default_factory=list)
 
-    @property
-    def config(self) -> Any:
-        return SimpleNamespace(context=self.context, vocabulary=3)
-
-    @property
-    def network(self) -> Any:
-        return self
-
-    def initial_state(self, batch):
-        return torch.zeros(batch)
-
-    def __call__(self, ids, state=None):
-        self.asked.append(tuple(ids.shape))
-        read = torch.arange(1, ids.shape[1] + 1) + (0 if state is None else state[:, None])
-        told = torch.stack([ids, read.expand(ids.shape), torch.zeros(ids.shape)], dim=-1)
-        if self.family == "ffnn":
-            return told[:, -1]
-        return told if state is None else (told, state + ids.shape[1])
+    def session(self, slots, length):
+        return WatchedSession(self.asked, np.zeros(slots, int), length)
 
 
-def watched(family, length, context=8, stride=None):
+@dataclass
+class WatchedSession:
+    asked: list
+    read: Any
+    length: int
+
+    def extend(self, slots, rows):
+        self.asked.append((len(rows), max(map(len, rows))))
+        states = []
+        for slot, row in zip(slots, rows, strict=True):
+            states.append(np.stack([row, self.read[slot] + np.arange(1, len(row) + 1)], axis=1))
+            self.read[slot] += len(row)
+        return states
+
+
+def watched(how, length, *settings):
     """Of each token but the first: its place, the place before it that was read, how many were."""
-    model = Watched(family, context)
-    predicted = list(evaluation._predictions(model, np.arange(length), stride))
-    places = torch.cat([targets for _, targets in predicted]).numpy()
-    told = torch.cat([logits for logits, _ in predicted]).numpy()
-    return places, told[:, 0], told[:, 1], model.asked
+    engine = Watched()
+    predicted = list(how(engine, np.arange(length), *settings))
+    places = np.concatenate([targets for _, targets in predicted])
+    told = np.concatenate([states for states, _ in predicted])
+    return places, told[:, 0], told[:, 1], engine.asked
 
 
 every = settings(max_examples=300)
@@ -193,23 +196,23 @@ every = settings(max_examples=300)
 @every
 @given(st.integers(2, 400), st.integers(1, 40), st.none() | st.integers(1, 50))
 def test_a_transformer_predicts_every_token_once(length, context, stride):
-    places, before, read, asked = watched("gpt2", length, context, stride)
+    windows = evaluation.strided(length - 1, context, stride)
+    places, before, read, asked = watched(evaluation.by_window, length, windows)
     assert places.tolist() == list(range(1, length))
     assert (before == places - 1).all()
     kept = context - min(context, stride or max(1, context // 2))
     assert (read >= np.minimum(places, kept + 1)).all()
     assert (read <= np.minimum(places, context)).all()
     assert max(width for _, width in asked) <= context
-    assert max(rows for rows, _ in asked) <= evaluation.BATCH
 
 
 @every
 @given(st.integers(2, 3000), st.integers(1, 20))
 def test_a_window_predicts_every_token_once(length, context):
-    places, before, _, asked = watched("ffnn", length, context)
+    places, before, read, _ = watched(evaluation.by_stream, length, context)
     assert places.tolist() == list(range(1, length))
     assert (before == places - 1).all()
-    assert {width for _, width in asked} == {context}
+    assert (read == places + context - 1).all()
 
 
 @every
@@ -218,7 +221,7 @@ def test_a_recurrent_network_predicts_every_token_once(length, batch, step):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluation, "BATCH", batch)
         patch.setattr(evaluation, "STEP", step)
-        places, before, read, asked = watched("lstm", length)
+        places, before, read, asked = watched(evaluation.by_stream, length, None)
     assert sorted(places) == list(range(1, length))
     assert (before == places - 1).all()
     streams = asked[0][0]
@@ -229,11 +232,21 @@ def test_a_recurrent_network_predicts_every_token_once(length, batch, step):
     assert lacking.min() == 0
 
 
-def test_logits_are_given_in_parts_that_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(evaluation, "LOGITS", 5 * 8 * 3)
-    assert {rows for rows, _ in watched("gpt2", 200)[3][:-1]} == {5}
-    monkeypatch.setattr(evaluation, "LOGITS", 1)
-    assert {rows for rows, _ in watched("gpt2", 200)[3]} == {1}
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_logits_are_given_in_parts_that_fit_into_memory(most, characters, file, monkeypatch):
+    model, asked = speaking("gpt2", characters), []
+    whole = evaluate(model, str(file))
+    monkeypatch.setattr(evaluation, "LOGITS", most * characters.rows)
+    logits = forward.logits
+
+    def watching(model, states):
+        asked.append(len(states))
+        return logits(model, states)
+
+    monkeypatch.setattr(forward, "logits", watching)
+    assert evaluate(model, str(file)).loss == pytest.approx(whole.loss, rel=1e-12)
+    assert max(asked) <= most
+    assert sum(asked) == whole.tokens
 
 
 def test_bits_a_byte_of_a_uniform_model(byte_pairs, characters, file):
@@ -279,24 +292,30 @@ def test_the_floor_comes_to_the_entropy(monkeypatch, story_words):
     assert abs(evaluate(uniform(story_words), "stories").floor - stories.entropy()) < 0.03
 
 
-def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words):
+def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words, monkeypatch):
     """Its odds are the grammar's, so nothing is left between them."""
 
-    class Grammar(Watched):
-        def __call__(self, ids):
-            words = [story_words.piece(int(i)) for i in ids[0]]
+    class Grammar:
+        family = "gpt2"
+        config = SimpleNamespace(context=5000, heads=1, vocabulary=story_words.rows)
+        tokenizer = story_words
+
+        def session(self, slots, length):
+            return self
+
+        def extend(self, slots, rows):
+            words = [story_words.piece(int(i)) for i in rows[0]]
             words = [stories.END if word == "<|endoftext|>" else word for word in words[1:]]
-            logits = torch.full((1, len(words) + 1, story_words.rows), -1e9, dtype=torch.float64)
+            logits = np.full((len(words) + 1, story_words.rows), -1e9)
             for place, odds in enumerate(stories.distributions(words)):
                 for word, odd in odds.items():
                     id_ = 0 if word == stories.END else story_words.id_of(word)
-                    logits[0, place, id_] = math.log(odd) if odd else -1e9
-            return logits
+                    logits[place, id_] = math.log(odd) if odd else -1e9
+            return [logits]
 
-        config = SimpleNamespace(context=5000, vocabulary=story_words.rows)
-        tokenizer = story_words
-
-    found = evaluate(Grammar("gpt2"), "stories")
+    monkeypatch.setattr(forward, "running", lambda model, tokens: model)
+    monkeypatch.setattr(forward, "logits", lambda model, states: states)
+    found = evaluate(Grammar(), "stories")
     assert found.unknown == 0
     assert found.distance == pytest.approx(0, abs=1e-9)
     assert found.loss == pytest.approx(found.floor)
@@ -405,3 +424,37 @@ def test_the_part_to_validate_on_is_taken_where_there_is_one(tmp_path, monkeypat
 def test_the_classics_are_evaluated_on_books_that_were_held_out():
     published("text/classics")
     assert {part.file.parent.name for part in corpus_texts("classics").parts} == {"valid"}
+
+
+def test_ends_of_lines_change_nothing(characters, tmp_path):
+    """With \\r\\n, which no model was trained on, the same text would seem harder."""
+    found = []
+    for name, end in (("unix", "\n"), ("windows", "\r\n"), ("mac", "\r")):
+        (tmp_path / name).write_bytes(TEXT.replace("\n", end).encode())
+        found.append(evaluate(speaking("gpt2", characters), str(tmp_path / name)).to_json())
+    for other in found:
+        assert {**other, "corpus": ""} == {**found[0], "corpus": ""}
+
+
+def test_the_table_says_how_many_tokens_are_unknown(file, capsys):
+    known = uniform(train_words([TEXT], 3))
+    found = evaluate(known, str(file))
+    terminal.show_evaluation(found)
+    shown = capsys.readouterr().out
+    share = found.unknown / found.tokens
+    assert re.search(rf"of them unknown words +{found.unknown} \({share:.2%}\)", shown)
+    terminal.show_evaluation(evaluate(uniform(train_characters([TEXT])), str(file)))
+    assert "unknown" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("cache", "most"), [("file/below", None), ("full", 100)])
+def test_what_cannot_be_kept_is_said_in_a_line_and_changes_nothing(tmp_path, file, cache, most):
+    (tmp_path / "file").write_text("")
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most else None
+    environment = {**os.environ, "VESALIUS_CACHE": str(tmp_path / cache)}
+    done = vesalius("evaluate", "ffnn", str(file), "--json", env=environment, preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"token files cannot be kept in {tmp_path / cache}")
+    expected = evaluate(load("ffnn"), str(file)).to_json()
+    assert json.loads(done.stdout)["bits_per_byte"] == expected["bits_per_byte"]

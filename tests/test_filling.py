@@ -10,6 +10,7 @@ from agreement import agree
 from strategies import filled, small
 
 from vesalius import equations as eq
+from vesalius import filling
 from vesalius.data.masking import IGNORED
 from vesalius.errors import (
     EmptySequence,
@@ -101,24 +102,36 @@ def test_probabilities_are_those_of_equation_56(bert):
         agree([found[i] for i in range(len(WORDS))], expected[:, mask.position])
 
 
-def test_words_are_predicted_at_the_masks_alone_and_in_one_pass(bert):
-    shapes = []
-    head = bert.network.mlm_head
-    head.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
+@pytest.fixture
+def predicted(monkeypatch):
+    """The states that words were predicted from."""
+    shapes, predict = [], filling.mlm_logits
+
+    def watching(model, states):
+        shapes.append(states.shape)
+        return predict(model, states)
+
+    monkeypatch.setattr(filling, "mlm_logits", watching)
+    return shapes
+
+
+def test_words_are_predicted_at_the_masks_alone_and_in_one_pass(bert, predicted):
     fill(bert, "the [MASK] fell on the [MASK]")
-    assert shapes == [(2, bert.config.embedding)]
+    assert predicted == [(2, bert.config.embedding)]
 
 
 def test_the_text_is_given_back_with_the_best_candidates(bert):
-    filling = fill(preferring(bert, "rain", "river"), "L'été,  the [MASK] fell on [MASK].", top=2)
-    assert filling.text == "L'été,  the rain fell on rain."
-    assert [[c.token for c in mask.candidates] for mask in filling.masks] == [["rain", "river"]] * 2
+    filled_in = fill(preferring(bert, "rain", "river"), "L'été,  the [MASK] fell on [MASK].", top=2)
+    assert filled_in.text == "L'été,  the rain fell on rain."
+    assert [[c.token for c in mask.candidates] for mask in filled_in.masks] == [
+        ["rain", "river"]
+    ] * 2
 
 
 def test_a_candidate_that_goes_on_with_a_word_is_joined_to_it(bert):
-    filling = fill(preferring(bert, "##ing"), "he was walk [MASK] on")
-    assert filling.text == "he was walking on"
-    assert filling.masks[0].candidates[0].token == "##ing"
+    filled_in = fill(preferring(bert, "##ing"), "he was walk [MASK] on")
+    assert filled_in.text == "he was walking on"
+    assert filled_in.masks[0].candidates[0].token == "##ing"
 
 
 def test_all_of_the_vocabulary_is_there_when_more_is_asked_for(bert):
@@ -130,11 +143,11 @@ def test_all_of_the_vocabulary_is_there_when_more_is_asked_for(bert):
 
 
 def test_a_filling_is_json(bert):
-    filling = fill(bert, "the [MASK]", top=1)
-    said = json.loads(json.dumps(filling.to_json()))
-    (best,) = filling.masks[0].candidates
+    filled_in = fill(bert, "the [MASK]", top=1)
+    said = json.loads(json.dumps(filled_in.to_json()))
+    (best,) = filled_in.masks[0].candidates
     candidate = {"token": best.token, "id": best.id, "probability": best.probability}
-    assert said == {"text": filling.text, "masks": [filling.masks[0].to_json()]}
+    assert said == {"text": filled_in.text, "masks": [filled_in.masks[0].to_json()]}
     assert said["masks"] == [{"position": 2, "candidates": [candidate]}]
 
 
@@ -214,12 +227,9 @@ def test_the_two_probabilities_are_those_of_equation_59(bert):
     assert found.to_json() == {"follows": found.follows, "elsewhere": found.elsewhere}
 
 
-def test_a_pair_needs_no_words_to_be_predicted(bert):
-    shapes = []
-    head = bert.network.mlm_head
-    head.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
+def test_a_pair_needs_no_words_to_be_predicted(bert, predicted):
     next_sentence(bert, "the rain", "fell")
-    assert shapes == [(0, bert.config.embedding)]
+    assert predicted == []
 
 
 def test_a_pair_needs_two_texts_that_fit(bert):

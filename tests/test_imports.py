@@ -47,13 +47,38 @@ def test_loading_and_dissecting_need_no_torch(tmp_path):
     assert not modules & set(HEAVY)
 
 
+USES = {
+    "fill": "vs.fill(vs.load('bert'), 'He shook his [MASK].')",
+    "next-sentence": "vs.next_sentence(vs.load('bert'), 'It rained.', 'He went home.')",
+    "embed by bert": "vs.embed(vs.load('bert'), ['He went home.'])",
+    "embed by lstm": "vs.embed(vs.load('lstm'), ['He went home.'], layer=1)",
+    "similar": "vs.similar(vs.load('gpt'), 'rain', among=['snow', 'a house'])",
+    "evaluate gpt": "vs.evaluate(vs.load('gpt'), FILE)",
+    "evaluate rnn": "vs.evaluate(vs.load('rnn'), FILE)",
+    "evaluate ffnn": "vs.evaluate(vs.load('ffnn'), FILE)",
+    "evaluate bert": "vs.evaluate(vs.load('bert'), FILE)",
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_short_texts_need_neither_torch_nor_the_compiler(use, tmp_path, monkeypatch):
+    """Their imports would take longer than all else."""
+    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path))
+    file = tmp_path / "text.txt"
+    file.write_text("It rained, and he went home. The house was dark, and the door was open.")
+    modules = loaded_by(f"import vesalius as vs\n{use.replace('FILE', repr(str(file)))}")
+    assert "vesalius.generation.forward" in modules
+    assert not modules & {*HEAVY, "numba"}
+
+
 LAYERS = [
     {"__main__"},
     {"cli"},
     {"terminal"},
     {"verification", "evaluation", "conversion"},
     {"training"},
-    {"dissection", "generation", "filling", "embedding"},
+    {"dissection", "filling", "embedding"},
+    {"generation"},
     {"serving", "counting"},
     {"model"},
     {"data"},

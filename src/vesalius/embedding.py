@@ -1,14 +1,14 @@
 """Texts and words as vectors, and which of them are near each other (2.2).
 
-Static vectors are columns of E and need no torch; contextual ones are states of the network. What
-the states mean, step by step, is left to ``dissection``.
+Static vectors are columns of E; contextual ones are hidden states. What the states mean, step by
+step, is left to ``dissection``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +26,15 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
-from vesalius.families import family_of
+from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Tokenizer
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 WHAT = ("mean", "cls", "tokens", "static")
 """What a text can be embedded as."""
+AT_ONCE = 4096
+"""Texts whose states of every token are held at once."""
 Progress = Callable[[int, int], None]
 """Told how many texts are done, and of how many."""
 
@@ -111,8 +110,8 @@ def embed(
     are read from: the last layer's, and in variant 2, such as GPT-2, those normalised once more
     (Hᵉ), which layer L is not.
 
-    ``batch`` texts go through the network at once, and change nothing. A text that is longer than
-    the model's context is an error, or is cut where ``truncate`` says so.
+    Up to ``batch`` texts go through the model at once, which changes nothing. A text that is longer
+    than the model's context is an error, or is cut where ``truncate`` says so.
     """
     model = loaded(model)
     require_served(model, "embed")
@@ -208,75 +207,21 @@ def _contextual(
     batch: int,
     progress: Progress,
 ) -> list[Array]:
-    import torch
-
     read: dict[str, Callable[[Array], Array]] = {
         "mean": lambda states: states.mean(axis=0),
         "cls": lambda states: states[0].copy(),
         "tokens": lambda states: states.copy(),
     }
-    states = _states(model, layer)
-    found: dict[int, Array] = {}
-    for some in _batches(model, [len(row) for row in rows], batch):
-        ids = np.zeros((len(some), max(len(rows[i]) for i in some)), np.int64)
-        real = np.zeros(ids.shape, np.bool_)
-        for at, i in enumerate(some):
-            ids[at, : len(rows[i])], real[at, : len(rows[i])] = rows[i], True
-        with torch.no_grad():
-            out = states(torch.from_numpy(ids), torch.from_numpy(real)).numpy()
-        found |= {i: read[what](out[at, : len(rows[i])]) for at, i in enumerate(some)}
-        progress(len(found), len(rows))
-    return [found[i] for i in range(len(rows))]
+    found: list[Array] = []
+    for start in range(0, len(rows), AT_ONCE):
+        some = rows[start : start + AT_ONCE]
 
+        def tell(done: int, before: int = start) -> None:
+            progress(before + done, len(rows))
 
-def _batches(model: Model, lengths: list[int], batch: int) -> Iterator[list[int]]:
-    """Which texts go together: longest first, so that little is padded.
-
-    A transformer that sees what follows has no mask for padding: its texts are of one length.
-    """
-    alike = not getattr(model.config, "causal", True)
-    some: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if len(some) == batch or (alike and some and lengths[i] != lengths[some[0]]):
-            yield some
-            some = []
-        some.append(i)
-    yield some
-
-
-def _states(model: Model, layer: int | None) -> "Callable[[Tensor, Tensor], Tensor]":
-    """What gives the states (batch x n x d) of token ids, some of which are real.
-
-    Padding stands behind a text: only BERT's tokens would see it, and are kept from that.
-    """
-    import torch
-
-    network = model.network if layer is None else _first_layers(model, layer)
-    if model.family in ("rnn", "lstm"):
-        if layer == 0:
-            return lambda ids, real: network.embedding(ids)
-        return lambda ids, real: network.run(
-            network.embedding(ids), network.initial_state(len(ids))
-        )[0]
-    if model.family == "bert":  # without its words, which cost more than all else
-        return lambda ids, real: network(ids, None, real, torch.zeros_like(real)).hidden
-    return lambda ids, real: network.hidden(ids)
-
-
-def _first_layers(model: Model, layer: int) -> Any:
-    """The network up to a layer, and nothing after it; the memory is shared with the whole."""
-    import torch
-
-    config = model.config.change(layers=max(1, layer))
-    with torch.device("meta"):
-        network = family_of(config).network(config)
-    whole = model.network.state_dict()
-    network.load_state_dict({name: whole[name] for name in network.state_dict()}, assign=True)
-    if hasattr(network, "blocks"):
-        network.blocks = network.blocks[:layer]
-    if getattr(network, "norm_first", False):
-        network.norm = torch.nn.Identity()
-    return network.eval()
+        states = hidden_states(model, some, layer, batch=batch, progress=tell)
+        found += [read[what](of) for of in states]
+    return found
 
 
 # Nearness -----------------------------------------------------------------------

@@ -11,15 +11,14 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy import ndarray as Array
-from torch.nn import functional as F
 
 from vesalius.data import registry, stories
 from vesalius.data.batches import Batch, Batches
+from vesalius.data.masking import IGNORED
 from vesalius.data.pairs import MaskedText
 from vesalius.data.texts import SUFFIXES, FileTexts, Part, StoryTexts, Texts, read_texts
 from vesalius.data.tokens import Progress, Tokens, tokenised
@@ -31,12 +30,15 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
-from vesalius.machine import cache_folder
+from vesalius.extras import require
+from vesalius.generation import forward
+from vesalius.machine import usable_cache
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.serving import LANGUAGE
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives import OBJECTIVES, Objective
-from vesalius.training.validating import image_examples, series_examples, validated
+
+if TYPE_CHECKING:
+    from vesalius.training.objectives import Objective
 
 BATCH = 16
 """Rows that are gone through at once, at most."""
@@ -162,8 +164,7 @@ def _tokens(
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
     texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
-    cache = cache_folder()
-    tokens = tokenised(texts, model.tokenizer, cache, by_sentence, progress)
+    tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
     end = model.tokenizer.special.get(END_OF_TEXT, 0)
     # Some masked tokens become others, which may be any.
@@ -205,73 +206,76 @@ def _known(texts: Texts) -> tuple[int, float]:
     return len(words), float(-stories.log_probabilities(words).mean())
 
 
-@torch.no_grad()
 def _score(model: Model, ids: Array, stride: int | None) -> tuple[float, int, int]:
     """Nats of all tokens but the first, how many of them were likeliest, and how many there are."""
     nats, right, count = 0.0, 0, 0
-    for logits, targets in _predictions(model, ids, stride):
-        nats += F.cross_entropy(logits, targets, reduction="sum").item()
-        right += int((logits.argmax(-1) == targets).sum())
+    for states, targets in _states(model, ids, stride):
+        for start in range(0, len(targets), at_once(model)):
+            part = slice(start, start + at_once(model))
+            some = forward.score(forward.logits(model, states[part]), targets[part])
+            nats, right = nats + some[0], right + some[1]
         count += len(targets)
     assert count == len(ids) - 1, "every token is predicted once"
     return nats, right, count
 
 
-def _predictions(
-    model: Model, ids: Array, stride: int | None
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    if model.family == "ffnn":
-        return _by_window(model, ids)
-    if model.family in ("rnn", "lstm"):
-        return _by_stream(model, ids)
-    return _by_stride(model, ids, stride)
+def at_once(model: Model) -> int:
+    """Rows of logits that fit into the memory for them."""
+    words: int = model.config.vocabulary  # type: ignore[attr-defined]
+    return max(1, LOGITS // words)
 
 
-def _by_window(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    window: int = model.config.context  # type: ignore[attr-defined]
-    padded = np.concatenate([np.full(window - 1, ids[0]), ids])
-    starts = np.arange(len(ids) - 1)
-    for some in np.array_split(starts, math.ceil(len(starts) / 1024)):
-        rows = torch.from_numpy(padded[some[:, None] + np.arange(window + 1)])
-        yield model.network(rows[:, :-1]), rows[:, -1]
+def _states(model: Model, ids: Array, stride: int | None) -> Iterator[tuple[Array, Array]]:
+    """States, and the tokens that they are to predict."""
+    context = getattr(model.config, "context", None)
+    if context is None or not hasattr(model.config, "heads"):
+        return by_stream(forward.running(model, len(ids)), ids, context)
+    windows = strided(len(ids) - 1, context, stride)
+    made = forward.running(model, sum(w.end - w.start for w in windows))
+    return by_window(made, ids, windows)
 
 
-def _by_stream(model: Model, ids: Array) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Several streams at once where the text is long; their beginnings lack what came before."""
-    streams = BATCH if len(ids) > 100 * BATCH * STEP else 1
-    length = math.ceil((len(ids) - 1) / streams)
-    rows = [ids[i * length : (i + 1) * length + 1] for i in range(streams)]
-    state = model.network.initial_state(streams)
-    longest = max(len(row) for row in rows)
-    grid = np.full((streams, longest), -1)
-    for i, row in enumerate(rows):
-        grid[i, : len(row)] = row
-    for start in range(0, longest - 1, STEP):
-        part = torch.from_numpy(grid[:, start : start + STEP + 1])
-        logits, state = model.network(part[:, :-1].clamp(min=0), state)
-        real = part[:, 1:] >= 0
-        yield logits[real], part[:, 1:][real]
+class Window(NamedTuple):
+    """Tokens that are read together, of which those after ``known`` have not been predicted."""
+
+    start: int
+    known: int
+    end: int
 
 
-def _by_stride(
-    model: Model, ids: Array, stride: int | None
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    context: int = model.config.context  # type: ignore[attr-defined]
+def strided(last: int, context: int, stride: int | None) -> list[Window]:
+    """Windows that predict every token up to the last, each with some context before it."""
     stride = min(stride or max(1, context // 2), context)
-    last = len(ids) - 1
     # A window predicts the tokens up to its end that the one before it did not reach.
     ends = [*range(context, last, stride), last]
-    rows = [(max(0, end - context), before, end) for before, end in pairwise([0, *ends])]
-    at_once = max(1, min(BATCH, LOGITS // (context * model.config.vocabulary)))  # type: ignore[attr-defined]
-    for i in range(0, len(rows), at_once):
-        batch = rows[i : i + at_once]
-        grid = np.zeros((len(batch), min(context, last)), np.int64)
-        for row, (start, _, end) in enumerate(batch):
-            grid[row, : end - start] = ids[start:end]
-        logits = model.network(torch.from_numpy(grid))
-        for row, (start, before, end) in enumerate(batch):
-            targets = torch.from_numpy(ids[before + 1 : end + 1])
-            yield logits[row, before - start : end - start], targets
+    return [Window(max(0, end - context), known, end) for known, end in pairwise([0, *ends])]
+
+
+def by_window(made: Any, ids: Array, windows: list[Window]) -> Iterator[tuple[Array, Array]]:
+    for i in range(0, len(windows), BATCH):
+        some = windows[i : i + BATCH]
+        session = made.session(len(some), max(w.end - w.start for w in some))
+        for slot, w in enumerate(some):
+            (states,) = session.extend([slot], [ids[w.start : w.end]])
+            yield states[w.known - w.start :], ids[w.known + 1 : w.end + 1]
+
+
+def by_stream(made: Any, ids: Array, window: int | None) -> Iterator[tuple[Array, Array]]:
+    """Several streams at once where the text is long; their beginnings lack what came before.
+
+    A window model sees no further back than its window, before which the first token is repeated.
+    """
+    streams = BATCH if window is None and len(ids) > 100 * BATCH * STEP else 1
+    length = math.ceil((len(ids) - 1) / streams)
+    rows = [ids[i * length : (i + 1) * length + 1] for i in range(streams)]
+    session, slots = made.session(streams, length), range(streams)
+    if window is not None and window > 1:
+        session.extend(slots, [np.full(window - 1, ids[0])])
+    step = STEP if window is None else STEP * BATCH
+    for start in range(0, length, step):
+        parts = [row[start : start + step + 1] for row in rows]
+        states = session.extend(slots, [part[:-1] for part in parts])
+        yield np.concatenate(states), np.concatenate([part[1:] for part in parts])
 
 
 # Other models -------------------------------------------------------------------
@@ -284,15 +288,48 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
     for objective in _objectives(model):
         served, batches = _held_out(model, objective, corpus, progress)
         counted: list[int] = []
-        means = validated(model.network, served, _counted(model, batches, counted))
+        given = _counted(model, batches, counted)
+        if model.family == "bert":
+            means = _masked_means(model, given)
+        else:
+            from vesalius.training.validating import validated
+
+            means = validated(model.network, served, given)
         measured.append(served.title)
         numbers |= _named(served, means)
         examples = sum(counted)
     return Measures(corpus, "; ".join(measured), examples, numbers)
 
 
-def _objectives(model: Model) -> list[Objective]:
+def _masked_means(model: Model, batches: Iterator[Batch]) -> dict[str, float]:
+    """The means over masked tokens, and over sentence pairs where there are any."""
+    sums: dict[str, list[float]] = {}
+    for batch in batches:
+        rows = [row[real] for row, real in zip(batch["ids"], batch["real"], strict=True)]
+        kinds = [row[real] for row, real in zip(batch["segments"], batch["real"], strict=True)]
+        targets = [row[real] for row, real in zip(batch["targets"], batch["real"], strict=True)]
+        states = forward.hidden_states(model, rows, segments=kinds)
+        wanted = np.concatenate(targets)
+        asked: dict[str, tuple[Array, Array]] = {}
+        if model.config.mlm_head:  # type: ignore[attr-defined]
+            chosen = wanted != IGNORED
+            read = np.concatenate(states)[chosen]
+            asked["mlm"] = forward.mlm_logits(model, read), wanted[chosen]
+        if "next" in batch and model.config.nsp_head:  # type: ignore[attr-defined]
+            first = np.stack([row[0] for row in states])
+            asked["nsp"] = forward.nsp_logits(model, first), batch["next"]
+        for name, (logits, answers) in asked.items():
+            found = (*forward.score(logits, answers), len(answers))
+            sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0, 0]), found, strict=True)]
+    losses = {name: nats / max(1, count) for name, (nats, _, count) in sums.items()}
+    right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
+    return losses | right
+
+
+def _objectives(model: Model) -> "list[Objective]":
     """What a model has all heads for; what is part of another is left to that."""
+    from vesalius.training.objectives import OBJECTIVES
+
     parts = {name.partition(".")[0] for name in model.state}
     fitting = [
         objective
@@ -311,11 +348,14 @@ def _objectives(model: Model) -> list[Objective]:
 
 
 def _held_out(
-    model: Model, objective: Objective, corpus: str, progress: Progress | None
-) -> tuple[Objective, Batches]:
+    model: Model, objective: "Objective", corpus: str, progress: Progress | None
+) -> "tuple[Objective, Batches]":
     """What to ask of the model, and the examples to ask it on."""
     if model.family == "bert":
         return _masked_text(model, objective, corpus, progress)
+    require("torch")
+    from vesalius.training.validating import image_examples, series_examples
+
     made = series_examples if model.family == "tst" else image_examples
     if not model.preprocessing:
         raise WrongKind(
@@ -326,8 +366,10 @@ def _held_out(
 
 
 def _masked_text(
-    model: Model, objective: Objective, corpus: str, progress: Progress | None
-) -> tuple[Objective, Batches]:
+    model: Model, objective: "Objective", corpus: str, progress: Progress | None
+) -> "tuple[Objective, Batches]":
+    from vesalius.training.objectives import OBJECTIVES
+
     _, tokens = _tokens(model, corpus, True, progress)
     assert model.tokenizer is not None
     context: int = model.config.context  # type: ignore[attr-defined]
@@ -353,7 +395,7 @@ def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Bat
         }
 
 
-def _named(objective: Objective, means: Mapping[str, float]) -> dict[str, float]:
+def _named(objective: "Objective", means: Mapping[str, float]) -> dict[str, float]:
     """The numbers that people compare."""
     if objective.name in ("masked-patches", "masked-series"):
         return {"mean_squared_error": means["loss"]}

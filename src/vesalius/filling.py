@@ -10,6 +10,7 @@ import numpy as np
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
+from vesalius.generation.forward import hidden_states, mlm_logits, nsp_logits
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Encoded, Tokenizer
@@ -79,7 +80,8 @@ def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
     masked = np.array(encoded.ids) == mask
     if not masked.any():
         raise UnusableData(f"there is no {MASK} in {_short(text)}; write it where a word is wanted")
-    probabilities = _probabilities(_run(model, encoded, "the text", masked).mlm)
+    states = _states(model, encoded, "the text")
+    probabilities = _probabilities(mlm_logits(model, states[masked]))
     masks = [
         Filled(int(place), _best(tokenizer, row, top))
         for place, row in zip(np.flatnonzero(masked), probabilities, strict=True)
@@ -102,26 +104,20 @@ def next_sentence(model: ModelLike, first: str, second: str) -> NextSentence:
         if not tokenizer.encode_many([text], framed=False)[0]:
             raise EmptySequence(f"the {which} text is empty; expected some words")
     pair = tokenizer.encode_pair(first, second)
-    no_words = np.zeros(len(pair.ids), np.bool_)
-    out = _run(model, pair, "the pair of texts", no_words)
-    follows, elsewhere = _probabilities(out.nsp[0])
+    states = _states(model, pair, "the pair of texts")
+    ((follows, elsewhere),) = _probabilities(nsp_logits(model, states[:1]))
     return NextSentence(float(follows), float(elsewhere))
 
 
-def _run(model: Model, encoded: Encoded, what: str, predict: Array) -> Any:
-    """What the network gives; words only at the places that ``predict`` marks."""
-    import torch
-
+def _states(model: Model, encoded: Encoded, what: str) -> Array:
+    """The states of every token."""
     require_fits(model, len(encoded.ids), what, "shorten it")
-    rows = (np.array([row]) for row in (encoded.ids, encoded.segments, predict))
-    ids, segments, wanted = map(torch.from_numpy, rows)
-    with torch.no_grad():
-        return model.network(ids, segments, predict=wanted)
+    return hidden_states(model, [encoded.ids], segments=[encoded.segments])[0]
 
 
-def _probabilities(logits: Any) -> Array:
-    """(56) or (58), in double precision."""
-    probabilities: Array = softmax(logits.double().numpy(), axis=-1)
+def _probabilities(logits: Array) -> Array:
+    """The softmax of (56) and (58), in double precision."""
+    probabilities: Array = softmax(logits.astype(np.float64), axis=-1)
     return probabilities
 
 

@@ -1,13 +1,16 @@
 """What the machine is, what it does quickly, and where it keeps things."""
 
+import logging
 import os
 import platform
 import sys
+from functools import cache
 from pathlib import Path
 
 from vesalius.errors import Unwritable
 
 PROCESSORS = Path("/sys/devices/system/cpu")
+LOG = logging.getLogger("vesalius")
 CACHES = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}
 
 
@@ -50,3 +53,22 @@ def cache_folder() -> Path:
     if found.startswith("~"):
         raise Unwritable("there is no home folder to hold a cache; set VESALIUS_CACHE to a folder")
     return Path(found) / "vesalius"
+
+
+def usable_cache() -> Path | None:
+    """The cache folder, or None where there can be none; then nothing is kept, and that is said."""
+    try:
+        return cache_folder()
+    except Unwritable as error:
+        not_kept("what is made for later", "", error)
+        return None
+
+
+def not_kept(what: str, folder: str | Path, error: OSError) -> None:
+    """Say, once, that something has to be made anew each time."""
+    _say(f"{what} cannot be kept in {folder or 'a cache'} ({error.strerror or error})")
+
+
+@cache
+def _say(message: str) -> None:
+    LOG.warning("%s; set VESALIUS_CACHE to a folder that can be written", message)

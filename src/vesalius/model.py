@@ -6,7 +6,8 @@ Parameters are views of the file; PyTorch is imported when the network is first 
 
 import json
 import os
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,27 @@ SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 """What older config.json say that belongs to generation."""
 
 
+class State(UserDict[str, Array]):
+    """Arrays by name, and somebody to tell when one is replaced."""
+
+    def __init__(self, arrays: Mapping[str, Array], replaced: Callable[[], None]) -> None:
+        super().__init__()
+        self.data = dict(arrays)
+        self.replaced = replaced
+
+    def __setitem__(self, name: str, array: Array) -> None:
+        if self.data.get(name) is not array:
+            self.data[name] = array
+            self.replaced()
+
+    def __delitem__(self, name: str) -> None:
+        del self.data[name]
+        self.replaced()
+
+    def copy(self) -> dict[str, Array]:  # type: ignore[override]
+        return dict(self.data)
+
+
 class Model:
     """One model. ``state`` holds its arrays in our layout; all else is made of it."""
 
@@ -50,7 +72,8 @@ class Model:
         preprocessing: Mapping[str, Any] | None = None,
         generation_config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.config, self.state, self.tokenizer, self.dtype = config, dict(state), tokenizer, dtype
+        self.config, self.tokenizer, self.dtype = config, tokenizer, dtype
+        self.state = state
         self.origin = dict(origin or {})
         """The config.json that it came with, for what our configuration has no word for."""
         self.preprocessing = dict(preprocessing or {})
@@ -58,7 +81,29 @@ class Model:
         self.generation_config = dict(generation_config or {})
         """What generation_config.json said, or an older config.json in its place."""
         self.engines: dict[Any, Any] = {}
-        """What generation has made of the state; it does not see later changes of that."""
+        """What has been packed of the state for generation, by its fingerprint."""
+
+    @property
+    def state(self) -> "State":
+        """The arrays by name. They may be changed in place, or replaced: all else follows."""
+        return self._state
+
+    @state.setter
+    def state(self, arrays: Mapping[str, Array]) -> None:
+        self._state = State(arrays, self._forget)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Make what shares memory with replaced arrays anew, when it is next asked for."""
+        for name in ("parameters", "network"):
+            self.__dict__.pop(name, None)
+
+    def fingerprint(self) -> int:
+        """A number that changes when the weights do, in whichever way; as fast as memory."""
+        require_shared(self)
+        with ThreadPoolExecutor() as pool:
+            sums = pool.map(_sums, self.state.values())
+            return hash(tuple(zip(self.state, sums, strict=True)))
 
     @property
     def family(self) -> str:
@@ -113,7 +158,7 @@ class Model:
             tensors = huggingface.write_state(self.config, self.state)
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
-            tensors = self.state
+            tensors = dict(self.state)
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
         with (files.staged if folder.is_dir() else files.new_folder)(folder) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
@@ -131,6 +176,29 @@ class Model:
 
 ModelLike = Model | str | os.PathLike[str]
 """A model, its name, or its folder: what every function takes that works with one."""
+
+
+def require_shared(model: Model) -> None:
+    """Refuse a network whose weights are no longer the state's: which of the two is meant?"""
+    network = model.__dict__.get("network")
+    for name, tensor in network.state_dict().items() if network is not None else ():
+        array = model.state[name]
+        same = tensor.device.type == "cpu" and tensor.data_ptr() == array.ctypes.data
+        if not same and not np.array_equal(tensor.to("cpu").numpy(), array):
+            raise CheckpointMismatch(
+                f"the network's {name} was replaced, and the model's state holds another; change "
+                f"it in place, or say model.state[{name!r}] = tensor.numpy()"
+            )
+
+
+def _sums(array: Array) -> tuple[Any, ...]:
+    """Sums of the bits along rows and columns: any number that changes or moves changes them."""
+    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+    whole = len(flat) // 4096 * 4096
+    grid = flat[:whole].view(np.uint64).reshape(-1, 512)
+    rest = flat[whole:].tobytes()
+    along = (np.add.reduce(grid, axis=axis).tobytes() for axis in (0, 1))
+    return array.shape, str(array.dtype), hash(rest), *map(hash, along)
 
 
 def create(family: str, seed: int = 0, **settings: Any) -> Model:

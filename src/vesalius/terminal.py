@@ -146,6 +146,9 @@ def show_evaluation(result: "Evaluation | Measures") -> None:
         ("likeliest token right", f"{result.accuracy:.2%}"),
         ("bits a byte", f"{result.bits_per_byte:.4f}"),
     ]
+    if result.unknown:
+        share = result.unknown / result.tokens
+        rows.insert(1, ("of them unknown words", f"{result.unknown:,} ({share:.2%})"))
     if result.distance is not None:
         rows += [
             ("nats a word", f"{result.nats_per_word:.4f}"),

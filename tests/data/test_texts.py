@@ -30,6 +30,11 @@ pieces = st.sampled_from([*words, *spaces, *others])
 odd = st.lists(pieces, min_size=1, max_size=40).map("".join)
 
 
+def with_one_end(text):
+    """As Python reads lines: whatever ends them is one sign."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 @pytest.fixture
 def small_portions(monkeypatch):
     monkeypatch.setattr(texts, "PORTION", 5)
@@ -69,7 +74,7 @@ same_file = settings(max_examples=300)
 @given(odd)
 def test_portions_joined_are_the_file_and_only_the_last_ends_it(small_portions, tmp_path, text):
     found = portions(written(tmp_path, text))
-    assert "".join(part for part, _ in found) == text
+    assert "".join(part for part, _ in found) == with_one_end(text)
     assert [ends for _, ends in found] == [False] * (len(found) - 1) + [True]
     assert all(part for part, _ in found)
 
@@ -80,7 +85,7 @@ def test_tokenizers_cut_portions_as_they_cut_the_whole(small_portions, tmp_path,
     found = [part for part, _ in portions(written(tmp_path, text))]
     for name, tokenizer in tokenizers.items():
         together = [i for ids in tokenizer.encode_many(found, framed=False) for i in ids]
-        assert together == tokenizer.encode_many([text], framed=False)[0], name
+        assert together == tokenizer.encode_many([with_one_end(text)], framed=False)[0], name
 
 
 def test_a_tokenizer_that_puts_a_space_before_texts_puts_none_between_portions(
@@ -144,8 +149,10 @@ def test_a_split_of_two_characters_or_more_has_two_parts_which_are_the_whole(
     first, second = split(whole, share)
     assert first.size() > 0
     assert second.size() > 0
-    read = [part for some in (first, second) for part, _ in some.portions()]
-    assert "".join(read) == "".join(documents)
+    cut = [part.file.read_bytes()[part.start : part.end] for part in (*first.parts, *second.parts)]
+    assert b"".join(cut).decode() == "".join(documents)
+    for some in (first, second):
+        list(some.portions())  # no character is cut
 
 
 def test_a_split_is_at_the_end_of_a_line(tmp_path):
@@ -259,3 +266,13 @@ def test_keys_tell_corpora_apart(tmp_path):
     os.utime(file, ns=(0, 0))
     keys.add(read_texts(file).key())
     assert len(keys) == 8
+
+
+@pytest.mark.parametrize("portion", [1, 2, 3, 5, 1000])
+def test_all_ends_of_lines_are_read_as_one(portion, tmp_path, monkeypatch):
+    """Wherever a portion ends, between the two signs of Windows' line ends among others."""
+    monkeypatch.setattr(texts, "PORTION", portion)
+    file = tmp_path / "text.txt"
+    file.write_bytes("one\r\ntwo é\r\n\r\nthree\rfour\n".encode())
+    read = "".join(text for text, _ in texts.read_texts(file).portions())
+    assert read == "one\ntwo é\n\nthree\nfour\n"

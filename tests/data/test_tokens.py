@@ -8,6 +8,7 @@ import sys
 import threading
 import tracemalloc
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from vesalius.checkpoints.files import SAVING
 from vesalius.data import texts, tokens
 from vesalius.data.texts import StoryTexts, read_texts
 from vesalius.data.tokens import tokenised
-from vesalius.errors import BrokenFile, EmptyCorpus
+from vesalius.errors import EmptyCorpus
 from vesalius.tokenizers import (
     sentences,
     train_byte_pairs,
@@ -277,9 +278,39 @@ def test_two_that_make_the_same_at_once_both_have_it(tmp_path):
     assert len(list((tmp_path / "tokens").iterdir())) == 1
 
 
-def test_a_damaged_token_file_is_named(tmp_path):
-    tokenised(StoryTexts(100, 1), Counting(), tmp_path)
-    (file,) = tmp_path.glob("tokens/*/ids.bin")
+@pytest.mark.parametrize("name", ["ids.bin", "about.json", "documents.npy", "sentences.npy"])
+def test_a_damaged_token_file_is_made_anew(tmp_path, name):
+    first = tokenised(StoryTexts(100, 1), Counting(), tmp_path, by_sentence=True)
+    expected = np.array(first.ids)
+    (file,) = tmp_path.glob(f"tokens/*/{name}")
     file.write_bytes(file.read_bytes()[:-2])
-    with pytest.raises(BrokenFile, match=r"ids\.bin is damaged; remove its folder"):
-        tokenised(StoryTexts(100, 1), Counting(), tmp_path)
+    again = tokenised(StoryTexts(100, 1), Counting(), tmp_path, by_sentence=True)
+    np.testing.assert_array_equal(again.ids, expected)
+    assert again.digest == first.digest
+    kept = tokenised(StoryTexts(100, 1), Counting(fails=True), tmp_path, by_sentence=True)
+    np.testing.assert_array_equal(kept.sentences, first.sentences)
+
+
+def test_tokens_that_cannot_be_kept_are_in_memory(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    kept = tokenised(StoryTexts(100, 1), Counting(), tmp_path, by_sentence=True)
+    for cache in (tmp_path / "file" / "cache", None):
+        made = tokenised(StoryTexts(100, 1), Counting(), cache, by_sentence=True)
+        for part in ("ids", "documents", "sentences"):
+            np.testing.assert_array_equal(getattr(made, part), getattr(kept, part))
+        assert made.ids.dtype == kept.ids.dtype
+        assert (made.bytes, made.digest) == (kept.bytes, kept.digest)
+    assert "token files cannot be kept" in caplog.text
+    assert "Not a directory" in caplog.text
+
+
+def test_a_text_that_cannot_be_read_is_not_the_caches_fault(tmp_path, caplog):
+    file = tmp_path / "a.txt"
+    file.write_text("text")
+    texts = read_texts(file)
+    key = texts.key()
+    file.unlink()
+    gone = SimpleNamespace(name="gone", key=lambda: key, size=texts.size, portions=texts.portions)
+    with pytest.raises(FileNotFoundError):
+        tokenised(gone, Counting(), tmp_path / "cache")
+    assert not caplog.text

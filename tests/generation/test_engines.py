@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
+from lively import MODELS, error, lively
 
 from vesalius import create
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange
@@ -13,43 +14,8 @@ from vesalius.generation.engines.engine import TOGETHER
 from vesalius.generation.kernels import vectors
 from vesalius.generation.quantisation import quantise, rounded
 
-SMALL = {"vocabulary": 101, "context": 150}
-MODELS = {
-    "gpt2": ("gpt2", {**SMALL, "layers": 2, "embedding": 24, "heads": 3}),
-    "variant 1": ("transformer", {**SMALL, "layers": 2, "embedding": 20, "heads": 2}),
-    "other widths": (
-        "transformer",
-        {**SMALL, "layers": 2, "embedding": 20, "heads": 3, "key": 5, "value": 9, "variant": 2}
-        | {"activation": "gelu", "positions": "learned", "tied": False, "feedforward": 13},
-    ),
-    "igpt": ("igpt", {**SMALL, "layers": 1, "embedding": 16, "heads": 2}),
-    "lstm": ("lstm", {"vocabulary": 101, "embedding": 20, "layers": 3}),
-    "lstm, wider": (
-        "lstm",
-        {"vocabulary": 101, "embedding": 20, "hidden": 33, "tied": False, "output_bias": True},
-    ),
-    "rnn": ("rnn", {"vocabulary": 101, "embedding": 20, "layers": 1}),
-    "rnn, sigmoid": ("rnn", {"vocabulary": 101, "embedding": 20, "activation": "sigmoid"}),
-    "rnn, relu": ("rnn", {"vocabulary": 101, "embedding": 20, "activation": "relu"}),
-    "ffnn": ("ffnn", {"vocabulary": 101, "embedding": 9, "hidden": 30, "context": 5}),
-    "ffnn, deep": (
-        "ffnn",
-        {"vocabulary": 101, "embedding": 9, "hidden": 30, "context": 5, "layers": 3}
-        | {"output_bias": True},
-    ),
-    "ffnn, wide": ("ffnn", {"vocabulary": 101, "embedding": 520, "hidden": 32, "context": 8}),
-}
 IN_PIECES = {**MODELS, "many words": ("rnn", {"vocabulary": 20_011, "embedding": 64})}
 IDS = np.random.default_rng(7).integers(0, 101, TOGETHER + 12)
-
-
-def lively(family, settings):
-    """A model whose every parameter matters: none is zero, as new biases are."""
-    model = create(family, seed=3, **settings)
-    rng = np.random.default_rng(11)
-    for name, array in model.state.items():
-        model.state[name] = (array + rng.normal(0, 0.15, array.shape)).astype(np.float32)
-    return model
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=MODELS.keys())
@@ -66,10 +32,6 @@ def expected(model, ids):
         window[len(window) - len(last) :] = last
         return model.network(torch.from_numpy(window)[None])[0].numpy()
     return model.network(torch.from_numpy(np.asarray(ids))[None])[0, -1].numpy()
-
-
-def error(got, wanted):
-    return np.abs(got - wanted).max() / np.abs(wanted).max()
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("int8", 5e-4)])

@@ -199,7 +199,7 @@ def test_texts_come_in_portions_that_are_the_file(tmp_path, monkeypatch):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_bytes(text.encode())
     portions = list(read_texts([tmp_path / "a.txt", str(tmp_path / "b.txt")]))
-    assert "".join(portions) == text * 2
+    assert "".join(portions) == text.replace("\r\n", "\n") * 2
     assert len(portions) > 9
 
 

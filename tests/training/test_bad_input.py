@@ -545,3 +545,25 @@ def test_json_is_all_that_json_asks_for(run, command):
     assert told["folder"] == str(run.folder)
     assert (told["step"], told["reason"]) == (6, "finished")
     assert told["valid"]["loss"] > 0
+
+
+def test_a_run_goes_on_where_nothing_can_be_kept_for_later(tmp_path, monkeypatch, caplog):
+    recipe = small_recipe("gpt2", tmp_path, **SHORT)
+    kept = train(recipe, tmp_path / "kept")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "file"))
+    unkept = train(recipe, tmp_path / "unkept")
+    assert unkept.valid == kept.valid
+    said = sorted(line for line in caplog.messages if "cannot be kept" in line)
+    assert [line.split(" cannot")[0] for line in said] == ["token files", "vocabularies"]
+
+
+def test_a_damaged_vocabulary_in_the_cache_is_learnt_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "cache"))
+    recipe = small_recipe("gpt2", tmp_path, **SHORT)
+    first = train(recipe, tmp_path / "first")
+    (file,) = (tmp_path / "cache").glob("tokenizers/*/tokenizer.json")
+    whole = file.read_text()
+    file.write_text(whole[:50])
+    assert train(recipe, tmp_path / "second").valid == first.valid
+    assert file.read_text() == whole

@@ -5,6 +5,7 @@ tokenizers cut a text of many portions as they would cut the whole.
 """
 
 import codecs
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -182,7 +183,8 @@ Some tokenizers put a space before a text that begins with none, and BERT's drop
 
 
 def _portions(part: Part) -> Iterator[tuple[str, bool]]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    # Windows' ends of lines are read as \n, which tokenizers know and models were trained on.
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     waiting, at = list[str](), part.start
     with part.file.open("rb") as file:
         file.seek(at)
@@ -203,7 +205,7 @@ def _portions(part: Part) -> Iterator[tuple[str, bool]]:
 
 
 def _decoded(
-    decoder: codecs.IncrementalDecoder, file: Path, data: bytes, end: int, final: bool
+    decoder: io.IncrementalNewlineDecoder, file: Path, data: bytes, end: int, final: bool
 ) -> str:
     """The text of bytes that end at a place of a file."""
     try:

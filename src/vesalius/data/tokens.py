@@ -6,12 +6,15 @@ begin and, if asked for, sentences; and how many bytes of text they all are.
 
 import hashlib
 import json
+import shutil
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy import ndarray as Array
@@ -20,10 +23,11 @@ from vesalius import __version__
 from vesalius.checkpoints import files
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
+from vesalius.machine import not_kept
 from vesalius.tokenizers import Tokenizer, sentences
 from vesalius.tokenizers.kinds import END_OF_TEXT
 
-FORM = 2
+FORM = 3
 """Counted up when token files come to be made or read in another way."""
 AT_ONCE = 1 << 22
 """Characters that are tokenised together, on all cores."""
@@ -61,18 +65,29 @@ class Portion:
 def tokenised(
     texts: Texts,
     tokenizer: Tokenizer,
-    cache: Path,
+    cache: Path | None,
     by_sentence: bool = False,
     progress: Progress | None = None,
 ) -> Tokens:
-    """The token file of a corpus, from the cache or made for it."""
+    """The token file of a corpus, from the cache or made for it; in memory if it cannot be kept."""
     known = f"{FORM} {__version__} {texts.key()} {tokenizer.digest()} {by_sentence}"
+    tell = progress or (lambda done, of: None)
+    if cache is None:
+        return _in_memory(texts, tokenizer, by_sentence, tell)
     folder = cache / "tokens" / hashlib.sha256(known.encode()).hexdigest()[:32]
-    if not folder.exists():
+    try:
+        if folder.exists():
+            with suppress(OSError, ValueError, KeyError):
+                return read_tokens(folder)
+            shutil.rmtree(folder)  # it is damaged
         # Another process may have made the same meanwhile.
         with suppress(AlreadyThere), files.new_folder(folder) as stage:
-            _write(stage, texts, tokenizer, by_sentence, progress or (lambda done, of: None))
-    return read_tokens(folder)
+            _write(stage, texts, tokenizer, by_sentence, tell)
+        return read_tokens(folder)
+    except OSError as error:
+        made = _in_memory(texts, tokenizer, by_sentence, tell)  # or the texts are at fault
+        not_kept("token files", folder.parent, error)
+        return made
 
 
 def read_tokens(folder: Path) -> Tokens:
@@ -93,30 +108,47 @@ def read_tokens(folder: Path) -> Tokens:
 def _write(
     stage: Path, texts: Texts, tokenizer: Tokenizer, by_sentence: bool, progress: Progress
 ) -> None:
+    with (stage / "ids.bin").open("wb") as file:
+        made = _encode(file, texts, tokenizer, by_sentence, progress)
+    np.save(stage / "documents.npy", made.documents)
+    if made.sentences is not None:
+        np.save(stage / "sentences.npy", made.sentences)
+    about = {"dtype": made.ids.dtype.name, "bytes": made.bytes, "digest": made.digest}
+    about["tokens"] = (stage / "ids.bin").stat().st_size // made.ids.itemsize
+    (stage / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+
+
+def _in_memory(texts: Texts, tokenizer: Tokenizer, by_sentence: bool, progress: Progress) -> Tokens:
+    file = BytesIO()
+    made = _encode(file, texts, tokenizer, by_sentence, progress)
+    return replace(made, ids=np.frombuffer(file.getbuffer(), made.ids.dtype))
+
+
+def _encode(
+    file: BinaryIO, texts: Texts, tokenizer: Tokenizer, by_sentence: bool, progress: Progress
+) -> Tokens:
+    """Write the ids to a file; all else of the tokens is given back."""
     last = tokenizer.special.get(END_OF_TEXT)
     end = [] if last is None else [last]
     dtype = np.dtype(np.uint16 if tokenizer.rows <= 1 << 16 else np.uint32)
     digest, done, size, of = hashlib.sha256(), 0, 0, texts.size()
     documents, starts, begins = array("q"), array("q"), True
-    with (stage / "ids.bin").open("wb") as file:
-        for portion, pieces in _encoded(_portions(texts, by_sentence), tokenizer):
-            ids = np.fromiter(chain(*pieces, end if portion.ends else []), dtype)
-            if begins and len(ids):
-                documents.append(size)
-            starts.extend((size + np.cumsum([0, *map(len, pieces)])[:-1]).tolist())
-            begins = portion.ends or (begins and not len(ids))
-            digest.update(ids.tobytes())
-            file.write(ids.tobytes())
-            size += len(ids)
-            done += portion.bytes
-            progress(done, of)
+    for portion, pieces in _encoded(_portions(texts, by_sentence), tokenizer):
+        ids = np.fromiter(chain(*pieces, end if portion.ends else []), dtype)
+        if begins and len(ids):
+            documents.append(size)
+        starts.extend((size + np.cumsum([0, *map(len, pieces)])[:-1]).tolist())
+        begins = portion.ends or (begins and not len(ids))
+        digest.update(ids.tobytes())
+        file.write(ids.tobytes())
+        size += len(ids)
+        done += portion.bytes
+        progress(done, of)
     if not size:
         raise EmptyCorpus(f"{texts.name} holds no tokens; expected text to learn from")
-    np.save(stage / "documents.npy", np.array(documents, np.int64))
-    if by_sentence:
-        np.save(stage / "sentences.npy", np.array(starts, np.int64))
-    about = {"dtype": dtype.name, "bytes": done, "digest": digest.hexdigest(), "tokens": size}
-    (stage / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+    by = np.array(starts, np.int64) if by_sentence else None
+    begun = np.array(documents, np.int64)
+    return Tokens(np.zeros(0, dtype), begun, by, done, digest.hexdigest())
 
 
 def _portions(texts: Texts, by_sentence: bool) -> Iterator[Portion]:

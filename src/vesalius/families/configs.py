@@ -173,7 +173,9 @@ class Transformer(Blocks):
     layers: int = again(Blocks, "layers", 6)
     embedding: int = again(Blocks, "embedding", 512)
     heads: int = again(Blocks, "heads", 8)
-    variant: int = setting(1, "Figure 14", "normalise after (1) or before (2)", choices=(1, 2))
+    variant: int = setting(
+        1, "Figure 14", "normalise after a sublayer, as 1, or before, as 2", choices=(1, 2)
+    )
     attention_bias: bool = again(Blocks, "attention_bias", False)
     activation: str = again(Blocks, "activation", "relu")
     positions: str = setting("sinusoidal", "Λ", "kind of positional encodings", choices=POSITIONS)

@@ -7,16 +7,19 @@ digits of sums, which decide only between tokens that are as good as equal.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, WrongKind
-from vesalius.generation.engines import Engine, Session, engine
+from vesalius.generation.engines import engine
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_served, tokenizer_of
+
+if TYPE_CHECKING:
+    from vesalius.generation.engines import Engine, Session
 
 Prompt = str | Sequence[int]
 
@@ -140,7 +143,7 @@ class _Run:
     def __init__(
         self,
         model: Model,
-        engine: Engine,
+        engine: "Engine",
         sequences: list[_Sequence],
         how: Sampling,
         most: int,

@@ -28,13 +28,13 @@ class BertOutput:
     mlm: Tensor | None
     """Logits of the words (55), batch x n x vocabulary; of chosen places, places x vocabulary."""
     nsp: Tensor | None
-    """Logits of the sentence pair (58), batch x 2."""
+    """Logits of the sentence pair, whose softmax is (58), batch x 2."""
     labels: Tensor | None
     """Logits of a fine-tuned head, batch x labels, or batch x n x labels where tokens get them."""
 
 
 class MaskedHead(nn.Module):
-    """The MLM head up to its tied product: (53) and (54)."""
+    """The MLM head (53 to 55); its product is tied to the embedding."""
 
     def __init__(self, config: Bert) -> None:
         super().__init__()

@@ -96,7 +96,8 @@ def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
         with Path(name).open("rb") as file:
             while lines := file.readlines(PORTION):
                 portion = b"".join(lines)
-                yield _decoded(Path(name), portion, start)
+                text = _decoded(Path(name), portion, start)
+                yield text.replace("\r\n", "\n").replace("\r", "\n")
                 start += len(portion)
 
 

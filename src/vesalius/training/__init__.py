@@ -1,11 +1,33 @@
 """Training: recipes, objectives, the loop, and runs that can be stopped and gone on with."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from vesalius.extras import require
 
-require("torch")  # before the first import of it
+if TYPE_CHECKING:
+    from vesalius.training.loop import Outcome as Outcome
+    from vesalius.training.loop import Run as Run
+    from vesalius.training.loop import train as train
+    from vesalius.training.recipe import Recipe as Recipe
+    from vesalius.training.recipe import read_recipe as read_recipe
+    from vesalius.training.watching import Watcher as Watcher
 
-from vesalius.training.loop import Outcome, Run, train  # noqa: E402
-from vesalius.training.recipe import Recipe, read_recipe  # noqa: E402
-from vesalius.training.watching import Watcher  # noqa: E402
+_HOMES = {
+    "Outcome": "loop",
+    "Recipe": "recipe",
+    "Run": "loop",
+    "Watcher": "watching",
+    "read_recipe": "recipe",
+    "train": "loop",
+}
+__all__ = list(_HOMES)
 
-__all__ = ["Outcome", "Recipe", "Run", "Watcher", "read_recipe", "train"]
+
+def __getattr__(name: str) -> Any:
+    """What is asked for, from its home: the loop needs PyTorch, recipes and objectives none."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _HOMES[name] != "recipe":
+        require("torch")  # before the first import of it
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

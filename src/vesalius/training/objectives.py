@@ -4,25 +4,29 @@ A sum and the number of its terms are kept apart, because a batch may be gone th
 by several processes; the mean is over all of it. The losses are those of (19) to (21) and (67).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 from vesalius.data.batches import Batch
 from vesalius.data.masking import IGNORED
 from vesalius.errors import UnknownSetting, nearest
 from vesalius.families.configs import Config
-from vesalius.models.vision import patches
 from vesalius.serving import LANGUAGE
 from vesalius.training.recipe import ImageData, SeriesData, TextData
 
-State = tuple[Tensor, ...] | None
-Sums = dict[str, Tensor]
+if TYPE_CHECKING:  # the table is asked without training, too
+    import torch
+    from torch import Tensor, nn
+
+    State = tuple[Tensor, ...] | None
+    Sums = dict[str, Tensor]
+else:
+    State = Sums = Any
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def masked_text(network: Any, batch: dict[str, Tensor], state: State) -> tuple[S
 
 def masked_patches(network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
     """Σ (ŷ − y)² over the values of masked patches."""
+    from vesalius.models.vision import patches
+
     masked, pixels = batch["masked"], batch["pixels"]
     restored = network(pixels, masked).patches
     side = round((pixels.shape[-1] * pixels.shape[-2] / masked.shape[1]) ** 0.5)
@@ -97,6 +103,8 @@ def series_classes(network: Any, batch: dict[str, Tensor], state: State) -> tupl
 
 def _classified(name: str, logits: Tensor, targets: Tensor, training: bool) -> Sums:
     """Cross entropy (17), and when not training the number of right answers."""
+    from torch.nn import functional as F
+
     logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
     loss = F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
     if training:
@@ -261,6 +269,8 @@ def freeze(network: nn.Module, objective: Objective) -> None:
 
 def tensors(batch: Batch, rows: slice, device: torch.device) -> dict[str, Tensor]:
     """Some rows of a batch, where the network is."""
+    import torch
+
     return {
         name: torch.from_numpy(np.ascontiguousarray(array[rows])).to(device)
         for name, array in batch.items()

@@ -75,7 +75,7 @@ class Training(Config):
     batch: int = setting(32, "", "examples of a step, over all processes")
     accumulate: int = setting(1, "", "parts that a step's examples are gone through in")
     optimiser: str = setting("adamw", "", "how (22) is done", choices=("adamw", "adam", "sgd"))
-    learning_rate: float = setting(1e-3, "α", "learning rate", least=0)
+    learning_rate: float = setting(1e-3, "μ_lr", "learning rate", least=0)
     final_rate: float = setting(0.1, "", "share of the rate at the end of cosine", least=0)
     schedule: str = setting(
         "cosine", "", "how the rate falls", choices=("cosine", "constant", "step")

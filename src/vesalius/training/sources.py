@@ -5,6 +5,7 @@ set where the recipe leaves it open.
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,14 +28,14 @@ from vesalius.errors import (
     UnusableData,
 )
 from vesalius.families.configs import Config
-from vesalius.machine import cache_folder
+from vesalius.machine import not_kept, usable_cache
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.recipe import ImageData, Recipe, SeriesData, TextData
 from vesalius.training.sampling import prompt_ids
 
 Tell = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and of how much where that is known."""
-LEARNING = 2
+LEARNING = 3
 """Counted up when vocabularies come to be learnt in another way."""
 IMAGES_AS = ("split", "side", "mask_ratio")
 SERIES_AS = ("split", "window", "stride", "label", "mask_ratio", "mask_length")
@@ -73,7 +74,7 @@ def open_source(
 def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tell) -> Source:
     masked = recipe.objective != "next-token"
     train, valid = text_parts(data)
-    cache = cache_folder()
+    cache = usable_cache()
     tokenizer = tokenizer or _tokenizer(data, train, valid, cache, tell)
 
     def made(part: texts.Texts) -> Tokens:
@@ -175,7 +176,7 @@ def _located(name: str, kind: str, wanted: Callable[[Path], bool]) -> list[Path]
 
 
 def _tokenizer(
-    data: TextData, train: texts.Texts, valid: texts.Texts, cache: Path, tell: Tell
+    data: TextData, train: texts.Texts, valid: texts.Texts, cache: Path | None, tell: Tell
 ) -> Tokenizer:
     """Learnt from the texts to train on, once; or read from a folder."""
     learners: dict[str, Callable[[Any], Tokenizer]] = {
@@ -196,16 +197,29 @@ def _tokenizer(
     parts = (train, valid) if data.tokenizer == "characters" else (train,)
     learning = (LEARNING, __version__, data.tokenizer, data.vocabulary)
     known = repr([*learning, *(part.key() for part in parts)])
-    folder = cache / "tokenizers" / hashlib.sha256(known.encode()).hexdigest()[:32]
-    if not folder.exists():
-        tell(f"a vocabulary of {data.tokenizer}", 0, None)
-        learnt = learners[data.tokenizer](text for part in parts for text, _ in part.portions())
+    name = hashlib.sha256(known.encode()).hexdigest()[:32]
+    folder = None if cache is None else cache / "tokenizers" / name
+    if folder is not None and (kept := _kept_tokenizer(folder)) is not None:
+        return kept
+    tell(f"a vocabulary of {data.tokenizer}", 0, None)
+    learnt = learners[data.tokenizer](text for part in parts for text, _ in part.portions())
+    if folder is None:
+        return learnt
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # if it is there, it is damaged
         # Another process may have learnt the same meanwhile.
         with suppress(AlreadyThere), files.new_folder(folder) as stage:
             learnt.save(stage)
-    read = tokenizers.read_tokenizer(folder)
-    assert read is not None
-    return read
+    except OSError as error:
+        not_kept("vocabularies", folder.parent, error)
+    return _kept_tokenizer(folder) or learnt
+
+
+def _kept_tokenizer(folder: Path) -> Tokenizer | None:
+    """A tokenizer from the cache; None if it is not there, or damaged."""
+    with suppress(BrokenFile, OSError):
+        return tokenizers.read_tokenizer(folder) if folder.exists() else None
+    return None
 
 
 def _images(recipe: Recipe, data: ImageData) -> Source:

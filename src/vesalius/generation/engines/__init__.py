@@ -1,34 +1,38 @@
-"""Engines that decode on a processor: weights packed for the kernels, and states of sequences.
+"""Engines that run on a processor: weights packed for the kernels, and states of sequences.
 
 ``engine(model, dtype, threads)`` gives one. A ``Session`` of it holds so many sequences: ``read``
-takes in a prompt, ``step`` one more token of each. PyTorch is not needed. Matrices are float32, or
-bytes ("int8"); what is looked up, added or normalised with stays float32.
+takes in a prompt, ``step`` one more token of each, and ``extend`` gives the states of tokens.
+PyTorch is not needed. Matrices are float32, or bytes ("int8"); what is looked up, added or
+normalised with stays float32. The engine in ``reference`` is plain NumPy.
 """
 
+import importlib
 import os
+from typing import TYPE_CHECKING
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.generation.engines.engine import Engine as Engine
-from vesalius.generation.engines.engine import Session as Session
-from vesalius.generation.engines.feedforward import FeedforwardEngine
-from vesalius.generation.engines.recurrent import RecurrentEngine
-from vesalius.generation.engines.transformer import TransformerEngine
 from vesalius.machine import physical_cores
 from vesalius.model import Model
 
+if TYPE_CHECKING:
+    from vesalius.generation.engines.engine import Engine as Engine
+    from vesalius.generation.engines.engine import Session as Session
+
 DTYPES = ("float32", "int8")
-ENGINES: dict[str, type[Engine]] = {
-    "ffnn": FeedforwardEngine,
-    "rnn": RecurrentEngine,
-    "lstm": RecurrentEngine,
-    "transformer": TransformerEngine,
-    "gpt2": TransformerEngine,
-    "igpt": TransformerEngine,
+ENGINES = {
+    "ffnn": "feedforward.FeedforwardEngine",
+    "rnn": "recurrent.RecurrentEngine",
+    "lstm": "recurrent.RecurrentEngine",
+    "transformer": "transformer.TransformerEngine",
+    "gpt2": "transformer.TransformerEngine",
+    "igpt": "transformer.TransformerEngine",
+    "bert": "transformer.TransformerEngine",
 }
+"""By name, and looked up when first needed: the compiler takes a third of a second to import."""
 
 
-def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> Engine:
-    """The engine of a model; its weights are packed once and kept with the model."""
+def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> "Engine":
+    """The engine of a model. Its weights are packed once, and again when the model's changed."""
     if dtype not in DTYPES:
         raise ImpossibleSetting(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     most = os.cpu_count() or 1
@@ -37,7 +41,10 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
             f"threads must be between 1 and {most}, as many as there are processors, got {threads}"
         )
     threads = threads or physical_cores()
-    if dtype not in model.engines:
-        model.engines[dtype] = ENGINES[model.family](model, dtype, threads)
-    kept: Engine = model.engines[dtype]
+    fingerprint = model.fingerprint()
+    if dtype not in model.engines or model.engines[dtype][0] != fingerprint:
+        module, _, name = ENGINES[model.family].rpartition(".")
+        made = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        model.engines[dtype] = fingerprint, made(model, dtype, threads)
+    kept: Engine = model.engines[dtype][1]
     return kept if kept.threads == threads else kept.with_threads(threads)

@@ -170,7 +170,7 @@ def _columns(width: int) -> int:
 
 @contextmanager
 def _said_if_it_takes_long() -> Iterator[None]:
-    message = "compiling kernels for this processor; they are kept, so this happens once"
+    message = "compiling kernels for this processor, which takes a while the first time"
     timer = threading.Timer(1, LOG.warning, [message])
     timer.daemon = True
     timer.start()

@@ -1,13 +1,13 @@
-"""Decoding with transformers: transformer, gpt2 and igpt."""
+"""Transformers: transformer, gpt2 and igpt, which decode, and bert, which reads whole texts."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.generation.engines.engine import LOCK, TOGETHER, Engine, Ids, Logits, Session
+from vesalius.generation.engines.reference import States, normalise, position_vectors
 from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
 from vesalius.generation.kernels.transformer import (
     Norms,
@@ -38,7 +38,11 @@ class TransformerEngine(Engine):
                 np.array([bias for _, bias in both], np.float32),
             )
 
-        self.positions = _positions(config, state)
+        self.positions = np.asarray(position_vectors(config, state), np.float32)
+        segments = state.get("segments.weight", np.zeros((1, config.embedding)))
+        self.segments = np.asarray(segments, np.float32)
+        self.causal = getattr(config, "causal", False)
+        output = "embedding" if getattr(config, "tied", True) else "output"
         self.weights = TransformerWeights(
             norm=norms(["norm"]),
             attention_norm=norms(f"blocks.{l}.attention_norm" for l in layers),
@@ -47,31 +51,48 @@ class TransformerEngine(Engine):
             feedforward_norm=norms(f"blocks.{l}.feedforward_norm" for l in layers),
             inner=every("feedforward.inner"),
             outer=every("feedforward.outer"),
-            output=self.matrices([pair("embedding" if config.tied else "output")]),
+            # What bert's heads give is read from its states.
+            output=self.matrices(*([[pair(output)]] if hasattr(config, "tied") else [])),
             activation=ACTIVATIONS[config.activation],
-            norm_first=config.variant == 2,
+            norm_first=config.symbols()["variant"] == 2,
             epsilon=config.epsilon,
             d_k=config.symbols()["d_k"],
+            causal=self.causal,
         )
 
-    def session(self, slots: int, length: int) -> "TransformerSession":
-        return TransformerSession(self, slots, length)
+    def session(self, slots: int, length: int, layer: int | None = None) -> "TransformerSession":
+        return TransformerSession(self, slots, length, layer)
 
+    def first_layers(self, count: int) -> TransformerWeights:
+        """The weights up to a layer; nothing is copied."""
+        w = self.weights
 
-def _positions(config: Any, state: Any) -> Float[Array, "n d_e"]:
-    if config.positions == "learned":
-        return np.asarray(state["positions.weight"], np.float32)
-    from vesalius.equations import sinusoidal_positions  # which GPT-2 does without, and its time
+        def some(part: Matrices) -> Matrices:
+            return Matrices(*(array[:count] for array in part))
 
-    return sinusoidal_positions(config.embedding, config.context).T.astype(np.float32)
+        return w._replace(
+            projections=some(w.projections),
+            attention_output=some(w.attention_output),
+            inner=some(w.inner),
+            outer=some(w.outer),
+        )
 
 
 class TransformerSession(Session):
     """Keys and values of all tokens so far, in room that was taken at the beginning."""
 
-    def __init__(self, engine: TransformerEngine, slots: int, length: int) -> None:
-        super().__init__(engine, slots, min(slots * length, TOGETHER))
+    engine: TransformerEngine
+
+    def __init__(
+        self, engine: TransformerEngine, slots: int, length: int, layer: int | None = None
+    ) -> None:
+        # What sees all of its sequence has to be read at once.
+        self.together = TOGETHER if engine.causal else max(TOGETHER, slots * length)
+        super().__init__(engine, slots, min(slots * length, self.together))
         self.weights, self.positions = engine.weights, engine.positions
+        self.final = engine.weights.norm_first and layer is None
+        if layer is not None:
+            self.weights = engine.first_layers(layer)
         s = engine.config.symbols()
         joined = s["M"] * (2 * s["d_k"] + s["d_v"])
         embedded, projected, attended, added, inner = self.shared(
@@ -116,6 +137,33 @@ class TransformerSession(Session):
         self.lengths[slots] = lengths
         return self.logits[: len(prompts)]
 
+    def extend(
+        self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
+    ) -> list[States]:
+        """Go on with sequences; the states of their new tokens."""
+        chosen, lengths = np.asarray(slots, np.int64), np.array([len(row) for row in rows])
+        before = self.lengths[chosen]
+        assert (before + lengths).max() <= self.length, "a session is made for what it will hold"
+        read = self.known(np.concatenate([np.asarray(row, np.int64) for row in rows]))
+        kinds = np.zeros(len(read), np.int64) if segments is None else np.concatenate(segments)
+        places = np.repeat(chosen, lengths)
+        positions = np.concatenate(
+            [np.arange(a, a + n) for a, n in zip(before, lengths, strict=True)]
+        )
+        width, nothing = self.engine.embedding.shape[1], np.zeros(0, np.int64)
+        states = np.empty((len(read), width), np.float32)
+        with LOCK:
+            for start in range(0, len(read), self.together):
+                part = slice(start, min(start + self.together, len(read)))
+                arguments = read[part], places[part], positions[part], nothing, self.logits
+                self._step(*arguments, self.engine.segments[kinds[part]])
+                states[part] = self.state.x[0, : part.stop - start, :width]
+        self.lengths[chosen] += lengths
+        if self.final:
+            norm = self.weights.norm
+            states = normalise(states, norm.weight[0], norm.bias[0], self.weights.epsilon)
+        return np.split(states, np.cumsum(lengths)[:-1])
+
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)
         read, positions = self.known(ids), self.lengths[chosen]
@@ -134,9 +182,15 @@ class TransformerSession(Session):
             kept[:, target, :, :n] = kept[:, source, :, :n]
 
     def _step(
-        self, ids: Array, slots: Array, positions: Array, wanted: Array, logits: Logits
+        self,
+        ids: Array,
+        slots: Array,
+        positions: Array,
+        wanted: Array,
+        logits: Logits,
+        segments: Float[Array, "*n d_e"] | float = 0.0,
     ) -> None:
-        embedded = self.engine.embedding[ids] + self.positions[positions]
+        embedded = self.engine.embedding[ids] + self.positions[positions] + segments
         self.state.embedded[: len(ids), : embedded.shape[1]] = embedded
         arguments = self.weights, self.state, slots, positions, wanted, logits
         self.engine.run(transformer_step, *arguments)

@@ -1,38 +1,108 @@
-"""How kernels are compiled, by Numba when they are first used, and where they are kept."""
+"""How kernels are compiled, by Numba when they are first used, and where they are kept.
+
+Numba's own cache falls back on the package's folder where the named one cannot be written, fails on
+damaged files, and stops a computation that cannot be kept. This one compiles anew instead.
+"""
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core import config
+from numba.core import caching
 
-from vesalius.errors import Unwritable
-from vesalius.machine import cache_folder
+from vesalius.errors import BrokenFile, Unwritable
+from vesalius.machine import cache_folder, not_kept
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}  # what sums and maxima in vectors need
 
 
-def _folder() -> str | None:
-    """Where compiled kernels are kept: a folder for each version of the files that make them.
+def _digest() -> str:
+    """One of all files that make kernels.
 
     Numba itself looks at one file alone, and takes what was made with another version of the rest.
     """
     files = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    try:
-        return str(cache_folder() / "kernels" / digest[:16])
-    except Unwritable:
-        return None  # then they are compiled each time
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-FOLDER = _folder()
+def _folder() -> Path:
+    return cache_folder() / "kernels" / _digest()
+
+
+class _Place(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):  # type: ignore[misc]
+    """The folder of a function's files: one for each version of what makes kernels."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        try:
+            return str(_folder())
+        except Unwritable:
+            return ""
+
+    def ensure_cache_path(self) -> None:
+        _folder().mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> "_Place":
+        return cls(function, file)
+
+
+class _Placed(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Place,)
+
+
+class _Sealed(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """Files that begin with their SHA-256: damaged machine code must not run."""
+
+    def _save_data(self, name: str, data: Any) -> None:
+        dumped = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(hashlib.sha256(dumped).digest() + dumped)
+
+    def _load_data(self, name: str) -> Any:
+        file = Path(self._data_path(name))
+        data = file.read_bytes()
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            raise BrokenFile(f"{file} is damaged")
+        return caching.pickle.loads(data[32:])
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """Compiled kernels on disk, where there is room for them; without, they are compiled anew."""
+
+    _impl_class = _Placed
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        place = self._impl.locator
+        self._cache_file = _Sealed(
+            self._cache_path, self._impl.filename_base, place.get_source_stamp()
+        )
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            return super().load_overload(signature, context)
+        except Exception:  # unpickling raises what it likes
+            self._discard()
+            return None
+
+    def save_overload(self, signature: Any, made: Any) -> None:
+        try:
+            super().save_overload(signature, made)
+        except OSError as error:
+            not_kept("compiled kernels", self._cache_path, error)
+
+    def _discard(self) -> None:
+        """Remove what is damaged, which saving would read again."""
+        with suppress(OSError):
+            Path(self._cache_file._index_path).unlink()
 
 
 def compiled(function: Any) -> Any:
-    before, config.CACHE_DIR = config.CACHE_DIR, FOLDER or ""
-    kept = FOLDER is not None
-    try:
-        return njit(cache=kept, fastmath=SUMS, nogil=True, error_model="numpy")(function)
-    finally:
-        config.CACHE_DIR = before
+    made = njit(fastmath=SUMS, nogil=True, error_model="numpy")(function)
+    made._cache = KernelCache(function)
+    return made

@@ -43,7 +43,7 @@ class RecurrentState(NamedTuple):
 
 @compiled
 def lstm_cell(summed: Array, hidden: Array, cell: Array) -> None:
-    """(44) to (49): the gates in PyTorch's order add, forget, candidate, output."""
+    """(44) to (48): the gates in PyTorch's order add, forget, candidate, output."""
     width = len(hidden)
     activate(SIGMOID, summed[: 2 * width])
     activate(TANH, summed[2 * width : 3 * width])

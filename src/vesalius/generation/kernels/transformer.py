@@ -46,6 +46,8 @@ class TransformerWeights(NamedTuple):
     norm_first: bool
     epsilon: float
     d_k: int
+    causal: bool
+    """Whether a token sees only those before it; else all of its sequence are read at once."""
 
 
 class TransformerState(NamedTuple):
@@ -73,7 +75,7 @@ class TransformerState(NamedTuple):
 
 @compiled
 def normalise(weight: Array, bias: Array, epsilon: float, x: Array, out: Array) -> None:
-    """Layer normalisation (38) of each row."""
+    """Layer normalisation (35) of each row."""
     width = uintp(len(weight))
     for row in range(len(x)):
         mean = np.float32(0)
@@ -133,18 +135,27 @@ def attend_one(
 
 @compiled
 def attend_many(
-    q: Array, keys: Array, turned: Array, before: int, root: Any, scores: Array, out: Array
+    q: Array,
+    keys: Array,
+    turned: Array,
+    before: int,
+    causal: bool,
+    root: Any,
+    scores: Array,
+    out: Array,
 ) -> None:
-    """One head of some tokens in a row, which see those before and each other up to themselves.
+    """One head of some tokens in a row, which see those before and each other.
 
-    ``turned`` are values, a row for each of their numbers.
+    Where it is causal, a token sees the others up to itself. ``turned`` are values, a row for each
+    of their numbers.
     """
     n, width = len(out), turned.shape[1]
     for b in range(0, n, VECTORS):
-        for t in range(0, before + min(b + VECTORS, n), ROWS):
+        last = min(b + VECTORS, n) if causal else n
+        for t in range(0, before + last, ROWS):
             several(keys, t, q[b : b + VECTORS], 0, scores)
         for j in range(min(VECTORS, n - b)):
-            seen = before + b + j + 1
+            seen = before + (b + j + 1 if causal else n)
             soften(scores[j, :seen], root)
             scores[j, seen:width] = 0
         for i in range(0, len(turned), ROWS):
@@ -153,9 +164,15 @@ def attend_many(
 
 @compiled
 def attend(
-    member: Member, s: TransformerState, l: int, d_k: int, slots: Array, positions: Array
+    member: Member,
+    s: TransformerState,
+    l: int,
+    d_k: int,
+    causal: bool,
+    slots: Array,
+    positions: Array,
 ) -> None:
-    """Remember the keys and values of new tokens, then let each see all up to itself.
+    """Remember the keys and values of new tokens, then let each see what it may.
 
     Threads take the heads one by one. Tokens of one sequence follow each other.
     """
@@ -185,7 +202,8 @@ def attend(
             else:
                 turned = turn(values[slot, m, : positions[end - 1] + 1], s.turned[member.part])
                 out = mixed[: end - row]
-                attend_many(q[row:end], keys[slot, m], turned, before, root, scores, out)
+                seen = keys[slot, m]
+                attend_many(q[row:end], seen, turned, before, causal, root, scores, out)
                 s.attended[row:end, place] = out[:, :d_v]
             row = end
         m = take(member)
@@ -212,7 +230,7 @@ def transformer_output(
     wanted: Array,
     logits: Array,
 ) -> None:
-    """The logits (11) that states of the wanted tokens give."""
+    """The logits (9) that states of the wanted tokens give."""
     n = len(wanted)
     normed = s.normed[room_of(member, n)][:n]
     start, stop = share(member, n)
@@ -257,7 +275,7 @@ def transformer_step(
         settle(member, n)
         multiply(member, w.projections, l, read, s.room, s.projected, NONE)
         meet(member)
-        attend(member, s, l, w.d_k, slots, positions)
+        attend(member, s, l, w.d_k, w.causal, slots, positions)
         meet(member)
         multiply(member, w.attention_output, l, s.attended[:n], s.room, s.added, NONE)
         meet(member)

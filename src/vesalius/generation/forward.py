@@ -1,0 +1,116 @@
+"""The forward pass over whole texts: hidden states, and what the heads read from them.
+
+PyTorch is not needed. Short texts run on NumPy, which is there at once; long ones on the compiled
+engines, which are faster once they are loaded. Both give the same to the last digits.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
+
+from vesalius.equations.activations import ACTIVATIONS
+from vesalius.generation.engines import engine
+from vesalius.generation.engines.reference import (
+    Ids,
+    ReferenceEngine,
+    States,
+    normalise,
+    output,
+)
+from vesalius.model import Model, require_shared
+
+LONG = 2**35
+"""Multiplications from which on a compiled engine is worth its start."""
+BATCH, TOKENS = 32, 256
+"""Texts that go together, and their tokens, at most; a text may have more by itself."""
+Progress = Callable[[int], None]
+"""Told how many texts are done."""
+
+
+def running(model: Model, tokens: int) -> Any:
+    """The engine to run so many tokens on: its sessions give states."""
+    require_shared(model)
+    matrices = sum(array.size for name, array in model.state.items() if array.ndim == 2)
+    single = next(iter(model.state.values())).dtype == np.float32
+    # A window model is two products, which NumPy's library is as fast at.
+    if single and model.family != "ffnn" and tokens * matrices > LONG:
+        return engine(model)
+    return ReferenceEngine(model)
+
+
+def hidden_states(
+    model: Model,
+    rows: Sequence[Ids],
+    layer: int | None = None,
+    segments: Sequence[Ids] | None = None,
+    batch: int = BATCH,
+    progress: Progress | None = None,
+) -> list[States]:
+    """The states of every token of some texts, in their order.
+
+    They are those after a layer, or those that the heads read. Texts of like length go together.
+    """
+    made = running(model, sum(map(len, rows)))
+    found: dict[int, States] = {}
+    for some in _batches([len(row) for row in rows], batch):
+        session = made.session(len(some), max(len(rows[i]) for i in some), layer)
+        kinds = None if segments is None else [segments[i] for i in some]
+        states = session.extend(range(len(some)), [rows[i] for i in some], kinds)
+        found |= dict(zip(some, states, strict=True))
+        if progress is not None:
+            progress(len(found))
+    return [found[i] for i in range(len(rows))]
+
+
+def _batches(lengths: list[int], batch: int) -> Iterator[list[int]]:
+    """Which texts go together, longest first."""
+    some: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if some and (len(some) == batch or (len(some) + 1) * lengths[some[0]] > TOKENS):
+            yield some
+            some = []
+        some.append(i)
+    yield some
+
+
+def logits(model: Model, states: States) -> Float[Array, "n V"]:
+    """The logits of the next token (4, 9)."""
+    return output(model.config, model.state, states)
+
+
+def mlm_logits(model: Model, states: States) -> Float[Array, "n V"]:
+    """The logits of masked tokens: (53) to (55)."""
+    config: Any = model.config
+    state, head = model.state, "mlm_head"
+    dense = _linear(model, f"{head}.dense", states)
+    normed = normalise(
+        ACTIVATIONS[config.activation](dense),
+        state[f"{head}.norm.weight"],
+        state[f"{head}.norm.bias"],
+        config.epsilon,
+    )
+    found: Array = normed @ state["embedding.weight"].T + state[f"{head}.bias"]
+    return found
+
+
+def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
+    """The logits of sentence pairs from the states of their first tokens: (57), and in (58)."""
+    return _linear(model, "nsp_head", np.tanh(_linear(model, "pooler", first)))
+
+
+def _linear(model: Model, name: str, x: Array) -> Array:
+    product: Array = x @ model.state[f"{name}.weight"].T + model.state[f"{name}.bias"]
+    return product
+
+
+def score(logits: Float[Array, "n V"], targets: Int[Array, " n"]) -> tuple[float, int]:
+    """−Σ log p(target) by (17), and how many targets were the likeliest."""
+    rows = np.arange(len(targets))
+    right = int((logits.argmax(axis=1) == targets).sum())
+    wanted = logits[rows, targets].astype(np.float64)
+    largest = logits.max(axis=1, keepdims=True)
+    sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
+    return float((np.log(sums) + largest[:, 0] - wanted).sum()), right

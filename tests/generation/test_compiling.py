@@ -1,0 +1,122 @@
+"""Kernels are kept where they can be; where they cannot, they are compiled and run all the same."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vesalius
+
+PACKAGE = Path(vesalius.__file__).parent
+KERNEL = """
+from vesalius.generation.kernels.compiling import compiled
+
+@compiled
+def double(x):
+    return 2 * x
+
+@compiled
+def quadruple(x):
+    return double(double(x))
+
+if __name__ == "__main__":
+    print(quadruple(21), sum(quadruple.stats.cache_hits.values()))
+"""
+
+
+def run(cache, most=None):
+    """Run a kernel in a process with this cache: whether it was kept, and what was said."""
+
+    def limit():
+        if most is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    done = subprocess.run(
+        [sys.executable, str(cache.parent / "kernel.py")],
+        env={**os.environ, "VESALIUS_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,  # noqa: PLW1509
+    )
+    assert done.returncode == 0, done.stderr
+    number, hits = map(int, done.stdout.split())
+    assert number == 84
+    return hits, done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a kernel, and what is kept of it."""
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "kernel.py").write_text(KERNEL)
+    assert run(folder / "cache") == (0, "")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _package_is_left_alone():
+    before = written()
+    yield
+    assert written() == before
+
+
+def written():
+    return sorted(path for ending in ("nbi", "nbc") for path in PACKAGE.rglob(f"*.{ending}"))
+
+
+def kept(cache, ending):
+    return sorted((cache / "kernels").rglob(f"*.{ending}"))
+
+
+def test_kernels_are_compiled_once(place):
+    assert kept(place / "cache", "nbc")
+    assert run(place / "cache") == (1, "")
+
+
+def in_one_line(said, cache):
+    (line,) = said.splitlines()
+    assert line.startswith(f"compiled kernels cannot be kept in {cache}")
+    assert line.endswith("set VESALIUS_CACHE to a folder that can be written")
+    return line
+
+
+def test_without_a_folder_they_are_compiled_and_that_is_said_once(place):
+    (place / "file").write_text("")
+    hits, said = run(place / "file")
+    assert hits == 0
+    assert "Not a directory" in in_one_line(said, place / "file")
+
+
+def test_a_full_disk_leaves_nothing_half_written(place):
+    hits, said = run(place / "full", most=10)
+    assert hits == 0
+    assert "File too large" in in_one_line(said, place / "full")
+    assert not [path for path in (place / "full").rglob("*") if path.is_file()]
+
+
+def turned(data):
+    return data[:-20] + bytes(255 - byte for byte in data[-20:])
+
+
+DAMAGES = {
+    "an empty index": ("nbi", lambda data: b""),
+    "half an index": ("nbi", lambda data: data[: len(data) // 2]),
+    "an empty kernel": ("nbc", lambda data: b""),
+    "other machine code": ("nbc", turned),
+}
+
+
+@pytest.mark.parametrize(("ending", "damage"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_damaged_files_are_made_anew(place, ending, damage):
+    cache = place / f"{ending}-{len(damage(bytes(100)))}"
+    shutil.copytree(place / "cache", cache)
+    files = kept(cache, ending)
+    assert len(files) == 2
+    for file in files:
+        file.write_bytes(damage(file.read_bytes()))
+    assert run(cache) == (0, "")
+    assert all(file.stat().st_size > 100 for file in files)
