@@ -289,8 +289,8 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
         served, batches = _held_out(model, objective, corpus, progress)
         counted: list[int] = []
         given = _counted(model, batches, counted)
-        if model.family == "bert":
-            means = _masked_means(model, given)
+        if isinstance(batches, MaskedText):
+            means = _masked_means(model, given, len(batches.held_out.ids))
         else:
             from vesalius.training.validating import validated
 
@@ -301,14 +301,15 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
     return Measures(corpus, "; ".join(measured), examples, numbers)
 
 
-def _masked_means(model: Model, batches: Iterator[Batch]) -> dict[str, float]:
+def _masked_means(model: Model, batches: Iterator[Batch], tokens: int) -> dict[str, float]:
     """The means over masked tokens, and over sentence pairs where there are any."""
+    made = forward.running(model, tokens)
     sums: dict[str, list[float]] = {}
     for batch in batches:
         rows = [row[real] for row, real in zip(batch["ids"], batch["real"], strict=True)]
         kinds = [row[real] for row, real in zip(batch["segments"], batch["real"], strict=True)]
         targets = [row[real] for row, real in zip(batch["targets"], batch["real"], strict=True)]
-        states = forward.hidden_states(model, rows, segments=kinds)
+        states = forward.hidden_states(model, rows, segments=kinds, made=made)
         wanted = np.concatenate(targets)
         asked: dict[str, tuple[Array, Array]] = {}
         if model.config.mlm_head:  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ def run(cache, most=None):
         env={**os.environ, "VESALIUS_CACHE": str(cache)},
         capture_output=True,
         text=True,
-        preexec_fn=limit,  # noqa: PLW1509
+        preexec_fn=limit,
     )
     assert done.returncode == 0, done.stderr
     number, hits = map(int, done.stdout.split())

@@ -48,12 +48,14 @@ def hidden_states(
     segments: Sequence[Ids] | None = None,
     batch: int = BATCH,
     progress: Progress | None = None,
+    made: Any = None,
 ) -> list[States]:
     """The states of every token of some texts, in their order.
 
     They are those after a layer, or those that the heads read. Texts of like length go together.
+    ``made`` is the engine to run on, where these texts are some of many.
     """
-    made = running(model, sum(map(len, rows)))
+    made = made or running(model, sum(map(len, rows)))
     found: dict[int, States] = {}
     for some in _batches([len(row) for row in rows], batch):
         session = made.session(len(some), max(len(rows[i]) for i in some), layer)
