@@ -6,9 +6,14 @@ Parameters are views of the file; PyTorch is imported when the network is first 
 
 import json
 import os
+<<<<<<< HEAD
 from collections import UserDict
+=======
+import re
+>>>>>>> ff8b370 (checkpoints: save over a model in one step)
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +21,11 @@ from typing import Any
 import numpy as np
 
 from vesalius import naming
+<<<<<<< HEAD
 from vesalius.checkpoints import files, hub, huggingface, layout, plain, preprocessor, tables
+=======
+from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, plain, tables
+>>>>>>> ff8b370 (checkpoints: save over a model in one step)
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
@@ -25,6 +34,7 @@ from vesalius.errors import (
     NotFinite,
     UnknownConfiguration,
     UnknownModel,
+    VesaliusError,
     WrongKind,
 )
 from vesalius.families import FAMILIES, family_of
@@ -144,9 +154,9 @@ class Model:
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's.
 
-        A folder that is not there yet appears with all its files in one step, or not at all. In
-        one that is there, all files are written before the first is replaced, so that a failure
-        leaves the older model as it was; each is then replaced whole, one after the other.
+        A folder that is not there yet appears with all its files in one step, or not at all. One
+        that is there changes in one step too, where the system can (see ``exchanging``): a process
+        killed at any moment leaves the older model or the new one. Other files in it stay.
         """
         folder = Path(folder)
         if layout not in ("vesalius", "huggingface"):
@@ -160,7 +170,12 @@ class Model:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = dict(self.state)
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        with (files.staged if folder.is_dir() else files.new_folder)(folder) as stage:
+        there = folder.is_dir()
+        with (
+            exchanging.replaced(folder, self._replaces(folder))
+            if there
+            else files.new_folder(folder) as stage
+        ):
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
             kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
@@ -172,6 +187,34 @@ class Model:
                     (stage / name).write_text(text, encoding="utf-8")
             if self.tokenizer is not None:
                 self.tokenizer.save(stage)
+
+    def _replaces(self, folder: Path) -> Callable[[str], bool]:
+        """Which files of a folder do not outlive the model in it that this one replaces.
+
+        Settings of a tokenizer, which Transformers reads, stay where the tokenizer stays the same.
+        """
+        with suppress(VesaliusError, OSError):
+            before = read_tokenizer(folder)
+            if before and self.tokenizer and before.digest() == self.tokenizer.digest():
+                return lambda name: _is_model(name) and name not in TOKENIZER_SETTINGS
+        return _is_model
+
+
+TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+FILES = (
+    "config.json",
+    files.WEIGHTS,
+    files.INDEX,
+    PREPROCESSING,
+    GENERATION,
+    *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "encoder.json", "vocab.bpe"),
+    *TOKENIZER_SETTINGS,
+)
+"""What a model's folder may hold that is the model's: another model does not keep it."""
+
+
+def _is_model(name: str) -> bool:
+    return name in FILES or re.fullmatch(r"model-\d+-of-\d+\.safetensors", name) is not None
 
 
 ModelLike = Model | str | os.PathLike[str]

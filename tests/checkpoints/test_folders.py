@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 from strategies import filled, small
 
-from vesalius.checkpoints import files, pickled
+from vesalius.checkpoints import exchanging, files, pickled
 from vesalius.errors import AlreadyThere, BrokenFile, VesaliusError
 from vesalius.model import load, read_config
-from vesalius.tokenizers import read_tokenizer
+from vesalius.tokenizers import read_tokenizer, train_characters
 
 # --------------------------------------------------------------------------------- written as one
 
@@ -111,7 +112,7 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_after(tmp_path, monkeyp
         done.append(("rename", target))
         return rename(self, target)
 
-    monkeypatch.setattr(files, "_sync", sync)
+    monkeypatch.setattr(files, "sync", sync)
     monkeypatch.setattr(Path, "rename", renamed)
     target = tmp_path / "new" / "model"
     with files.new_folder(target) as stage:
@@ -122,6 +123,106 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_after(tmp_path, monkeyp
     inside = {stage, stage / "inner", stage / "inner" / "a.txt", stage / "b.txt"}
     assert {path for _, path in done[:at]} == inside
     assert done[at + 1 :] == [("sync", target.parent), ("sync", tmp_path)]
+
+
+KILLING = Path(__file__).with_name("killed_saving.py")
+
+
+@pytest.mark.parametrize("layout", ["vesalius", "huggingface"])
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_path, kills, layout):
+    done = subprocess.run(
+        [sys.executable, str(KILLING), str(tmp_path / "model"), str(kills), layout],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    times, outcomes, halfway = map(int, done.stdout.split())
+    assert times == kills
+    assert halfway > 0, "no kill came while saving"
+    assert kills < 100 or outcomes == 2
+
+
+def test_saving_over_a_model_leaves_nothing_of_it_and_all_else(tmp_path):
+    folder = tmp_path / "model"
+    before = filled(small("gpt2", vocabulary=7))
+    before.tokenizer, before.preprocessing = train_characters(["abcd"]), {"mean": 1}
+    before.save(folder)
+    (folder / "model-00001-of-00002.safetensors").write_text("a shard of an older one")
+    (folder / "tokenizer_config.json").write_text("{}")
+    (folder / "notes.txt").write_text("mine")
+    (folder / "inner").mkdir()
+    (folder / "inner" / "more.txt").write_text("mine too")
+    (folder / "link").symlink_to("notes.txt")
+    folder.chmod(0o750)
+    (folder / "config.json").chmod(0o640)
+    before.save(folder)
+    assert (folder / "tokenizer_config.json").exists()  # of the same tokenizer
+    with (folder / "notes.txt").open("a") as open_meanwhile:
+        filled(small("lstm")).save(folder)
+        open_meanwhile.write(" still")
+    assert everything_in(folder) == sorted(
+        ["config.json", "model.safetensors", "notes.txt", "inner", "inner/more.txt", "link"]
+    )
+    assert (folder / "notes.txt").read_text() == "mine still"
+    assert (folder / "inner" / "more.txt").read_text() == "mine too"
+    assert (folder / "link").is_symlink()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+    assert stat.S_IMODE((folder / "config.json").stat().st_mode) == 0o640
+    assert load(folder).family == "lstm"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def without_exchange(monkeypatch):
+    monkeypatch.setattr(exchanging, "_swap", lambda: None)
+
+
+def refusing_exchange(monkeypatch):
+    monkeypatch.setattr(exchanging, "_swap", lambda: lambda one, other: -1)
+
+
+def standing_in_it(monkeypatch):
+    monkeypatch.chdir("model")
+
+
+@pytest.mark.parametrize("hindered", [without_exchange, refusing_exchange, standing_in_it])
+def test_where_folders_cannot_change_places_files_do(tmp_path, monkeypatch, hindered):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "model"
+    filled(small("tst")).save(folder)
+    (folder / "preprocessing.json").write_text("{}")
+    (folder / "notes.txt").write_text("mine")
+    (folder / "inner").mkdir()
+    number = folder.stat().st_ino
+    hindered(monkeypatch)
+    filled(small("rnn")).save(folder)
+    assert folder.stat().st_ino == number
+    assert everything_in(folder) == ["config.json", "inner", "model.safetensors", "notes.txt"]
+    assert load(folder).family == "rnn"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path):
+    filled(small("rnn")).save(tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    filled(small("lstm")).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert load(tmp_path / "real").family == "lstm"
+
+
+def test_an_exchange_is_on_the_disk_before_and_after(tmp_path, monkeypatch):
+    filled(small("rnn")).save(tmp_path / "model")
+    done, swap = [], exchanging._swap()
+    monkeypatch.setattr(exchanging, "sync", lambda path: done.append(path.name))
+    monkeypatch.setattr(
+        exchanging, "_swap", lambda: lambda *names: (done.append("swap"), swap(*names))[1]
+    )
+    filled(small("lstm")).save(tmp_path / "model")
+    at = done.index("swap")
+    assert set(done[: at - 1]) == {"config.json", "model.safetensors"}
+    assert done[at - 1].startswith(".saving-")
+    assert done[at + 1 :] == [tmp_path.name]
 
 
 KILLED = """

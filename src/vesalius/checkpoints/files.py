@@ -259,18 +259,18 @@ def _short(text: str) -> str:
 def staged(folder: Path) -> Iterator[Path]:
     """A folder to write files in that take their places in ``folder`` once all are written.
 
-    Each file is replaced whole, one after the other: a process killed just then leaves some of the
-    old and some of the new. ``new_folder`` has no such moment.
+    Each file is replaced whole, one after the other, which is enough for one file; a folder of
+    several is a matter of ``exchanging``.
     """
     stage = Path(tempfile.mkdtemp(prefix=SAVING, dir=folder))
     try:
         yield stage
         written = sorted(stage.iterdir())
         for file in written:
-            _sync(file)
+            sync(file)
         for file in written:
             file.replace(folder / file.name)
-        _sync(folder)
+        sync(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -291,7 +291,7 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         stage.mkdir()  # not by tempfile, whose folders nobody else can read
         yield stage
         for path in (*stage.rglob("*"), stage):
-            _sync(path)
+            sync(path)
         _rename(stage, target)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
@@ -300,7 +300,7 @@ def new_folder(target: str | Path) -> Iterator[Path]:
                 parent.rmdir()
         raise
     for path in (target, *parents):
-        _sync(path.parent)
+        sync(path.parent)
 
 
 def _rename(stage: Path, target: Path) -> None:
@@ -316,7 +316,8 @@ def _require_free(target: Path) -> None:
         raise AlreadyThere(f"{target} is there already; expected the name of a new folder")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -343,7 +344,7 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
         mode = temporary.stat().st_mode  # of other new files; the library gives it to nobody else
         serialize_file(entries, str(temporary), metadata={"format": "pt"})
         temporary.chmod(mode)
-        _sync(temporary)
+        sync(temporary)
         temporary.replace(file)
     except SafetensorError as error:  # which the library raises for a full disk too
         raise OSError(f"{file} could not be written: {error}") from error
