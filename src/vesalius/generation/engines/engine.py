@@ -5,14 +5,14 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from numba import typeof
+from numba.core import event
 from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
@@ -108,7 +108,7 @@ class Engine(ABC):
         if kernel in self.ready:
             crew.run(kernel, *arguments)
             return
-        with _said_if_it_takes_long():
+        with event.install_listener("numba:compile", _Said()):
             kernel.compile(tuple(map(typeof, (crew.alone, *arguments))))
         kernel(crew.alone, *arguments)
         self.ready.add(kernel)
@@ -168,13 +168,15 @@ def _columns(width: int) -> int:
     return tiled(width, vectors.PADDING) + vectors.LINE // 4
 
 
-@contextmanager
-def _said_if_it_takes_long() -> Iterator[None]:
-    message = "compiling kernels for this processor, which takes a while the first time"
-    timer = threading.Timer(1, LOG.warning, [message])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+class _Said(event.Listener):  # type: ignore[misc]
+    """Says that a kernel is compiled, which takes seconds; one that was kept is only loaded."""
+
+    said = False
+
+    def on_start(self, _: object) -> None:
+        if not _Said.said:
+            LOG.warning("compiling kernels for this processor, which takes a while the first time")
+        _Said.said = True
+
+    def on_end(self, _: object) -> None:
+        pass
