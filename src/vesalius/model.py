@@ -6,11 +6,8 @@ Parameters are views of the file; PyTorch is imported when the network is first 
 
 import json
 import os
-<<<<<<< HEAD
-from collections import UserDict
-=======
 import re
->>>>>>> ff8b370 (checkpoints: save over a model in one step)
+from collections import UserDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,11 +18,16 @@ from typing import Any
 import numpy as np
 
 from vesalius import naming
-<<<<<<< HEAD
-from vesalius.checkpoints import files, hub, huggingface, layout, plain, preprocessor, tables
-=======
-from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, plain, tables
->>>>>>> ff8b370 (checkpoints: save over a model in one step)
+from vesalius.checkpoints import (
+    exchanging,
+    files,
+    hub,
+    huggingface,
+    layout,
+    plain,
+    preprocessor,
+    tables,
+)
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
