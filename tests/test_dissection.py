@@ -286,7 +286,17 @@ def test_a_trace_that_is_damaged_is_named(tmp_path):
     description.write_text(json.dumps(whole | {"steps": [*whole["steps"], extra]}))
     with pytest.raises(BrokenFile, match="lacks the step 'W'"):
         read_trace(file)
-    for wrong in ({"steps": 3}, {"steps": [3]}, {"steps": [{"name": "X"}]}, {"ids": ...}):
+    first = whole["steps"][0]
+    for wrong in (
+        {"steps": 3},
+        {"steps": [3]},
+        {"steps": [{"name": "X"}]},
+        {"steps": [first | {"symbol": 3}]},
+        {"steps": [first | {"place": {"layer": "\ud800"}}]},
+        {"ids": ...},
+        {"ids": "123"},
+        {"family": "\ud800"},
+    ):
         changed = {k: v for k, v in (whole | wrong).items() if v is not ...}
         description.write_text(json.dumps(changed))
         with pytest.raises(BrokenFile, match=r"trace\.safetensors\.json"):

@@ -147,7 +147,13 @@ def read_trace(file: str | Path) -> Trace:
                 raise BrokenFile(f"{file} lacks the step {entry['name']!r} that its JSON names")
             equation = eq.find(entry["equation"])
             steps.append(eq.Step(entry["symbol"], entry["place"], equation, arrays[entry["name"]]))
-        return Trace(None, list(description["ids"]), steps, str(description["family"]))
+            if steps[-1].name != entry["name"]:
+                raise BrokenFile(
+                    f"{_beside(file)} calls a step {entry['name']!r} whose symbol and place are "
+                    f"{entry['symbol']!r} and {entry['place']!r}"
+                )
+        ids = [index(i) for i in description["ids"]]
+        return Trace(None, ids, steps, str(description["family"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error
 

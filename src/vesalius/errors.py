@@ -4,12 +4,24 @@ All are ``ValueError``s whose text says what was expected, what came and what to
 Mistakes of our own are assertions and never appear here.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+LONGEST_WORD = 1000  # characters, since files can say anything
 
 
 class VesaliusError(ValueError):
     """Input that cannot be used; the message is meant for the person who gave it."""
+
+    longest = 3000
+    """Characters of a message; the middle of a longer one is left out."""
+
+    def __init__(self, message: str = "") -> None:
+        message = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1…", message)
+        if len(message) > self.longest:  # what to do stands at the end
+            message = f"{message[: self.longest - 500]} … {message[-500:]}"
+        super().__init__(message)
 
 
 class UnknownModel(VesaliusError):
@@ -81,6 +93,8 @@ class UnknownConfiguration(VesaliusError):
 
 class CheckpointMismatch(VesaliusError):
     """Tensors that are missing, left over or misshapen; all of them are listed."""
+
+    longest = 100_000
 
 
 class WrongKind(VesaliusError):

@@ -53,3 +53,23 @@ def test_a_damaged_file_gives_arrays_or_says_that_it_is_broken(tmp_path, zipped)
             messages.append(str(error))
     assert len(messages) > 100
     assert all(str(file) in message for message in messages)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_that_asks_for_terabytes_is_refused(tmp_path, zipped):
+    class Claim:
+        def __reduce__(self):
+            return bytearray, (2**50,)
+
+    torch.save({"a": Claim()}, tmp_path / "x.bin", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(BrokenFile, match="or asks for more memory than there is"):
+        pickled.read(tmp_path / "x.bin")
+
+
+def test_an_archive_that_points_beyond_itself_is_refused(tmp_path):
+    torch.save({"a": torch.ones(2)}, tmp_path / "x.bin")
+    data = bytearray((tmp_path / "x.bin").read_bytes())
+    data[-50:-42] = b"\xff" * 8  # where the record of its end is said to begin
+    (tmp_path / "x.bin").write_bytes(data)
+    with pytest.raises(BrokenFile, match="it is damaged"):
+        pickled.read(tmp_path / "x.bin")

@@ -151,7 +151,7 @@ def test_dissect_reads_images_and_series_from_files(tmp_path):
     assert "does not read text; expected an image" in wrong.stderr
     odd = vesalius("dissect", str(tmp_path / "vit"), "--array", str(tmp_path / "vit/config.json"))
     assert odd.returncode == 2
-    assert "is no array in NumPy's format" in odd.stderr
+    assert "cannot be read as NumPy's arrays" in odd.stderr
 
 
 def test_verify_says_that_all_agrees(gpt2):

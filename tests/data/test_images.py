@@ -513,3 +513,15 @@ def test_mnist_is_as_published():
     batches = LabelledImages(training=small, validation=small, batch=128)
     assert batches.train(0)["pixels"].shape == (128, 1, 14, 14)
     assert sum(len(batch["labels"]) for batch in batches.valid()) == 10_000
+
+
+def test_a_png_that_claims_more_pixels_than_its_bytes_can_hold_is_refused(tmp_path):
+    from PIL import Image
+
+    Image.new("L", (4, 4)).save(tmp_path / "x.png")
+    data = bytearray((tmp_path / "x.png").read_bytes())
+    data[16:24] = struct.pack(">II", 9000, 9000)  # would take 81 MB
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    (tmp_path / "x.png").write_bytes(data)
+    with pytest.raises(BrokenFile, match="9000 x 9000 pixels cannot be in so few bytes"):
+        read_images(tmp_path)

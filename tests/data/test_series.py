@@ -453,3 +453,9 @@ def test_ett_and_illness_are_as_published():
     batch = MaskedSeries(**whole, batch=32, context=96, scaling=Scaling.of([train])).train(0)
     assert batch["series"].shape == (32, 96, 7)
     assert batch["real"].all()
+
+
+def test_a_cell_that_is_longer_than_any_cell_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b\n1,2\n{'9' * 200_000},3\n")
+    with pytest.raises(BrokenFile, match=r"x\.csv, line 3: field larger than field limit"):
+        read_csv(tmp_path / "x.csv")

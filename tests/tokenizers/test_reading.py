@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vesalius.errors import BrokenFile
+from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.tokenizers import (
     read_byte_pairs,
     read_texts,
@@ -210,3 +210,60 @@ def test_a_text_that_is_not_utf_8_is_named_with_the_place(tmp_path, monkeypatch)
         train_characters(read_texts([tmp_path / "a.txt"]))
     with pytest.raises(BrokenFile, match="offset 42"):
         train_byte_pairs(read_texts([tmp_path / "a.txt"]), 300)
+
+
+PLAIN = {
+    "version": "1.0",
+    "added_tokens": [],
+    "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"},
+}
+MERGING = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]}
+
+
+def described(folder, **parts):
+    (folder / "tokenizer.json").write_text(json.dumps(PLAIN | parts))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "BAAAAGFiY2Q="}},
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}},
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////w==" + "A" * 99}},
+        {"model": MERGING | {"continuing_subword_prefix": "##"}},
+        {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+        {"decoder": {"type": "Strip", "content": "a", "start": 9, "stop": 9}},
+        {"model": PLAIN["model"] | {"vocab": {"a": 0, "b": 2**31}}},
+    ],
+    ids=["map", "no map", "gigabytes", "prefix", "length 0", "strip", "an id of billions"],
+)
+def test_what_makes_the_library_panic_is_refused_without_its_report(tmp_path, capfd, part):
+    with pytest.raises(BrokenFile, match=r"tokenizer\.json"):
+        read_tokenizer(described(tmp_path, **part))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_tokens_that_make_a_decoder_panic_are_refused_without_its_report(tmp_path, capfd):
+    words = {f"word{n}": n for n in range(9)} | {"aa": 9}
+    model, strip = PLAIN["model"] | {"vocab": words, "unk_token": "word1"}, {"start": 0, "stop": 3}
+    decoder = {"type": "Strip", "content": "a", **strip}
+    found = read_tokenizer(described(tmp_path, model=model, decoder=decoder))
+    assert found.decode([3]) == "word3"
+    with pytest.raises(VesaliusError, match=r"the tokens \[9\] cannot be joined to a text"):
+        found.decode([9])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_word_that_is_unknown_to_a_vocabulary_without_a_way_to_cut_is_an_error(tmp_path):
+    model = PLAIN["model"] | {"unk_token": "missing"}
+    found = read_tokenizer(described(tmp_path, model=model))
+    with pytest.raises(VesaliusError, match="the text cannot be tokenised"):
+        found.encode("something else")
+
+
+def test_halves_of_characters_are_refused(tmp_path):
+    (tmp_path / "vocab.json").write_text(r'{"a": 0, "\ud800": 1}')
+    (tmp_path / "merges.txt").write_text("")
+    with pytest.raises(BrokenFile, match=r"vocab\.json is not JSON: .*surrogates not allowed"):
+        read_tokenizer(tmp_path)

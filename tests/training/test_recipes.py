@@ -259,3 +259,9 @@ def test_a_file_that_is_missing_or_not_toml_is_named(tmp_path):
     (tmp_path / "latin.toml").write_bytes("title = 'é'\n".encode("latin-1"))
     with pytest.raises(BrokenFile, match=r"latin.toml is not TOML: .*byte 0xe9"):
         read_recipe(tmp_path / "latin.toml")
+    for odd in ("[" * 9999, "{a=" * 9999, "9" * 9999):  # too deep, and too long a number
+        (tmp_path / "odd.toml").write_text(f"seed = {odd}\n")
+        with pytest.raises(BrokenFile, match=r"odd.toml is not TOML"):
+            read_recipe(tmp_path / "odd.toml")
+        with pytest.raises(ImpossibleSetting, match="seed must be a whole number"):
+            recipe(PLAIN, {"seed": odd})

@@ -3,6 +3,7 @@
 PyTorch is told to build nothing but tensors (``weights_only``).
 """
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,12 @@ def unpickled(file: Path) -> Any:
     try:
         with warnings.catch_warnings(action="ignore"):  # the error below says more
             return torch.load(file, map_location="cpu", weights_only=True)
-    except (OSError, MemoryError):
-        raise
     except Exception as error:  # a damaged file can raise anything at all
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # of the disk; a place that the file does not have is its own fault
         raise BrokenFile(
-            f"{file} cannot be read as weights alone: it is damaged, or holds what could run code"
+            f"{file} cannot be read as weights alone: it is damaged, holds what could run code, "
+            f"or asks for more memory than there is"
         ) from error
 
 

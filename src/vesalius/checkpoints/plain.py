@@ -43,7 +43,10 @@ def read_json(file: Path) -> dict[str, Any]:
     """A JSON object from a file."""
     data = contents(file)
     try:
-        value = json.loads(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        value = json.loads(text)
+        if "\\ud" in text.lower():  # halves of pairs, which no text can be written with
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:  # bad UTF-8, bad JSON, too deep, too long
         raise BrokenFile(f"{file} is not JSON: {error}") from error
     if not isinstance(value, dict):

@@ -174,14 +174,9 @@ def dissect(
 
 
 def _array(file: Any) -> Any:
-    import numpy as np
+    from vesalius.data.arrays import read_array
 
-    from vesalius.errors import BrokenFile
-
-    try:
-        return np.load(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise BrokenFile(f"{file} is no array in NumPy's format: {error}") from error
+    return read_array(file)
 
 
 def _numbers(text: str) -> list[int]:

@@ -6,7 +6,6 @@ Pixels stay bytes until a batch is made. Whether they fit a model is left to tra
 import gzip
 import math
 import re
-import zipfile
 import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
+from vesalius.data.arrays import read_arrays
 from vesalius.data.batches import Batch, Scaling, TwoParts, generator, require_labels
 from vesalius.data.masking import IGNORED, even_masks, masked_count
 from vesalius.errors import (
@@ -30,6 +30,7 @@ from vesalius.errors import (
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
 PORTION = 1000  # images at once where they become wider numbers
+MOST_SHRUNK = 8 * 1032  # pixels in a byte of a PNG: of one bit, and shrunk by deflate at best
 MOVING = 3  # end of the random key of shifts and flips
 
 
@@ -97,15 +98,10 @@ def _idx(file: Path, kind: bytes) -> Array:
 
 
 def _read_array(file: Path) -> Images:
-    try:
-        with file.open("rb") as opened:
-            loaded = np.load(opened, allow_pickle=False)
-            arrays = {"images": loaded} if isinstance(loaded, Array) else dict(loaded)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {error}") from error
-    if "images" not in arrays:
+    arrays = read_arrays(file)
+    pixels, labels = arrays.get("", arrays.get("images")), arrays.get("labels")
+    if pixels is None:
         raise UnusableData(f"{file} has no array images; it has {', '.join(arrays) or 'none'}")
-    pixels, labels = arrays["images"], arrays.get("labels")
     if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
         raise UnusableData(
             f"{file}: expected images as bytes (uint8) in 3 axes, or 4 with colours, "
@@ -176,6 +172,8 @@ def _png(file: Path) -> UInt8[Array, "C H W"]:
 
     try:
         with Image.open(file, formats=["PNG"]) as image:
+            if image.width * image.height > MOST_SHRUNK * file.stat().st_size:
+                raise ValueError(f"{image.width} x {image.height} pixels cannot be in so few bytes")
             kind = image.mode + ", partly transparent" * image.has_transparency_data
             target = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB"}.get(kind)
             pixels = np.asarray(image.convert(target)) if target else None

@@ -160,7 +160,10 @@ def read_csv(
     """
     path = Path(path)
     reader = csv.reader(io.StringIO(_text(path)))
-    rows = [(reader.line_num, row) for row in reader if row]
+    try:
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise BrokenFile(f"{path}, line {reader.line_num}: {error}") from error
     if len(rows) < 2:
         raise EmptyCorpus(f"{path} holds no rows; expected a line of names and lines of numbers")
     names = [name.strip() for name in rows.pop(0)[1]]

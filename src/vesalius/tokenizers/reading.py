@@ -4,18 +4,23 @@ Known are tokenizer.json, GPT-2's pair of files under Hugging Face's names and u
 BERT's vocab.txt with the settings beside it. A file that cannot be used is named.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vesalius.checkpoints.plain import contents, read_json
 from vesalius.errors import BrokenFile
 from vesalius.tokenizers import kinds
-from vesalius.tokenizers.tokenizer import Tokenizer, require_failure
+from vesalius.tokenizers.panics import require_failure, silenced
+from vesalius.tokenizers.tokenizer import Tokenizer
 
 WHOLE, PIECES, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+PROBE = "Don't a aa  \t\n12 é e\u0301 雨が 🌧🌧 [MASK]."
+MOST_IDS = 1 << 24  # dozens of times the largest vocabularies
 PORTION = 1 << 20  # bytes of a text that are read at once
 
 
@@ -103,6 +108,8 @@ def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
 
 def _read_whole(file: Path) -> Tokenizer:
     text = _decoded(file, contents(file))
+    if "charsmap" in text or "\\u" in text:  # where letters may be written as numbers
+        _require_maps(file, read_json(file))
 
     def build() -> Any:
         from tokenizers import Tokenizer as Inner
@@ -112,19 +119,59 @@ def _read_whole(file: Path) -> Tokenizer:
         inner.no_truncation()  # a length that someone once trained with cuts no text here
         inner.no_padding()
         inner.encode("")  # what fails only in use should fail now
+        _require_no_panic(inner)
         return inner
 
     return _built(file, build)
 
 
+def _require_maps(file: Path, said: Any) -> None:
+    """Refuse a map of characters that claims to be longer than it is.
+
+    The library would reserve as much memory, and abort the process where there is none.
+    """
+    waiting = [said]
+    while waiting:
+        part = waiting.pop()
+        waiting += part if isinstance(part, list) else []
+        if isinstance(part, dict):
+            waiting += part.values()
+            held = part.get("precompiled_charsmap")
+            if isinstance(held, str) and _claimed(held) > len(held):
+                raise BrokenFile(f"{file} has a precompiled_charsmap that is damaged or cut short")
+
+
+def _claimed(charsmap: str) -> int:
+    """The bytes of its trie that a map of characters says it has; its first four, in base 64."""
+    try:
+        return int.from_bytes(base64.b64decode(charsmap[:8])[:4], "little")
+    except ValueError:
+        return 0  # which the library refuses
+
+
+def _require_no_panic(inner: Any) -> None:
+    """Use a tokenizer a little: what its parts are set to may make the library panic."""
+    ids = range(min(8, inner.get_vocab_size()))
+    uses: list[Callable[[], Any]] = [lambda: inner.decode(list(ids), skip_special_tokens=False)]
+    uses += [lambda i=i: inner.decode([i], skip_special_tokens=False) for i in ids]  # type: ignore[misc]
+    uses += [lambda: inner.encode(PROBE), lambda: inner.encode(PROBE, "b")]
+    for use in uses:
+        with suppress(Exception):  # of this text, as where a vocabulary lacks a character
+            use()
+
+
 def _built(file: Path, build: Callable[[], Any]) -> Tokenizer:
     try:
-        return Tokenizer(build())
+        with silenced():
+            built = Tokenizer(build())
     except BrokenFile:
         raise
     except BaseException as error:
         require_failure(error)
         raise BrokenFile(f"{file} cannot be read as a tokenizer: {error}") from error
+    if built.rows > MOST_IDS:  # which would take as many rows, and abort the library when saved
+        raise BrokenFile(f"{file} has a token {built.rows - 1}; expected ids below {MOST_IDS:,}")
+    return built
 
 
 def _require_frame(file: Path, processor: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
+from vesalius.tokenizers.panics import require_failure, silenced
 
 SPECIAL = (*FRAME, END_OF_TEXT)
 
@@ -81,7 +82,7 @@ class Tokenizer:
         """The text of tokens; an id that no token has gives nothing, since models pad theirs."""
         if self.byte_level:
             return b"".join(self.bytes_of(i) for i in ids).decode("utf-8", errors="replace")
-        return str(self._inner.decode([_checked(i) for i in ids], skip_special_tokens=False))
+        return self._joined([_checked(i) for i in ids])
 
     def piece(self, id_: int) -> str:
         r"""One token as text, spaces and all; bytes that are no whole character as ``\xe2``."""
@@ -138,11 +139,19 @@ class Tokenizer:
         if id_ in self._added:
             return str(token).encode()
         if not self.byte_level:
-            return str(self._inner.decode([id_], skip_special_tokens=False)).encode()
+            return self._joined([id_]).encode()
         numbers = _byte_numbers()
         if not numbers.keys() >= set(token):
             return str(token).encode()
         return bytes(numbers[character] for character in token)
+
+    def _joined(self, ids: list[int]) -> str:
+        try:
+            with silenced():  # a decoder that strips characters may panic at some tokens
+                return str(self._inner.decode(ids, skip_special_tokens=False))
+        except BaseException as error:
+            require_failure(error)
+            raise VesaliusError(f"the tokens {ids} cannot be joined to a text: {error}") from error
 
     def _run(self, text: str, second: str | None = None, framed: bool = True) -> Any:
         try:
@@ -164,7 +173,7 @@ class Tokenizer:
                     f"character {at} is U+{ord(character):04X}, half of a pair and no character; "
                     f"expected text decoded from valid UTF-8"
                 )
-        if not isinstance(self._inner.model, WordLevel):
+        if not isinstance(self._inner.model, WordLevel) or self._inner.pre_tokenizer is None:
             return
         for piece, (start, _) in self._inner.pre_tokenizer.pre_tokenize_str(text):
             if self._inner.token_to_id(piece) is None:
@@ -172,15 +181,6 @@ class Tokenizer:
                     f"{piece!r} at character {start} is none of the {self.size} in the vocabulary; "
                     f"take it out, or train on a text that has it"
                 )
-
-
-def require_failure(error: BaseException) -> None:
-    """Raise an error again unless the library failed: by a bare Exception, or by a panic of Rust.
-
-    Panics are no Exceptions, so that interrupts, which are none either, must be told from them.
-    """
-    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-        raise error
 
 
 def _encoded(encoding: Any) -> Encoded:

@@ -135,7 +135,7 @@ def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> R
     file = recipe_file(file)
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # bad UTF-8, bad TOML, too deep, too long
         raise BrokenFile(f"{file} is not TOML: {error}") from error
     return recipe(said, changes)
 
@@ -237,6 +237,6 @@ def _change(said: dict[str, Any], change: str, text: str) -> None:
 def _value(text: str) -> Any:
     try:
         read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text  # a word without quotation marks
     return read["value"] if len(read) == 1 else text

@@ -1,0 +1,30 @@
+"""NumPy's files: one array (.npy) or several with names (.npz), and nothing that is pickled."""
+
+import errno
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy import ndarray as Array
+
+from vesalius.errors import BrokenFile
+
+
+def read_array(file: str | Path) -> Array:
+    """The array of a .npy file."""
+    found = read_arrays(file)
+    if "" not in found:
+        raise BrokenFile(f"{file} holds {', '.join(found) or 'no arrays'}; expected one, as .npy")
+    return found[""]
+
+
+def read_arrays(file: str | Path) -> dict[str, Array]:
+    """The arrays of a .npz file by name, or that of a .npy file without one."""
+    try:
+        with Path(file).open("rb") as opened, warnings.catch_warnings(action="ignore"):
+            loaded = np.load(opened, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, Array) else dict(loaded)
+    except Exception as error:  # a damaged file can raise anything at all
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # of the disk; a place that the file does not have is its own fault
+        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {error}") from error

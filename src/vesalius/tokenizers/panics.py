@@ -1,0 +1,41 @@
+"""Failures of the library: bare Exceptions, and panics of Rust, which are no Exceptions.
+
+A panic prints a report past Python before it can be caught, so that it is silenced where the file
+decides whether there is one.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+_LOCK = RLock()  # the place that errors are printed to belongs to the whole process
+_ERRORS = 2
+
+
+def require_failure(error: BaseException) -> None:
+    """Raise an error again unless the library failed: by a bare Exception, or by a panic of Rust.
+
+    Panics are no Exceptions, so that interrupts, which are none either, must be told from them.
+    """
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        raise error
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Nothing is printed as an error meanwhile, by anyone in this process."""
+    with _LOCK:
+        try:
+            kept = os.dup(_ERRORS)
+        except OSError:  # closed, and nothing can be printed anyway
+            yield
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, _ERRORS)
+        os.close(nowhere)
+        try:
+            yield
+        finally:
+            os.dup2(kept, _ERRORS)
+            os.close(kept)

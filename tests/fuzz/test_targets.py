@@ -1,0 +1,86 @@
+"""A few cases of every target, the same each time: our errors alone, and nothing else done."""
+
+import pickle
+from random import Random
+
+import pytest
+
+from fuzz import watching
+from fuzz.commands import Commands
+from fuzz.mutating import bytes_changed, json_changed, lines_changed
+from fuzz.targets import CSV, TARGETS, _payload
+from vesalius.errors import BrokenFile
+
+CASES = 12
+
+
+@pytest.fixture(scope="module")
+def watch(tmp_path_factory):
+    return watching.Watch(tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_damaged_files_are_read_or_refused(name, tmp_path, watch, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "seeds").mkdir()
+    target, answered = TARGETS[name](tmp_path / "seeds"), 0
+    for number in range(CASES):
+        place = tmp_path / f"{number}"
+        place.mkdir()
+        answered += watch.run(target.case(Random(f"{name} {number}"), place))
+    assert answered < CASES, "some are damaged"
+
+
+def test_wrong_arguments_are_refused_in_a_line(tmp_path, watch, monkeypatch):
+    monkeypatch.setenv("VESALIUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("socket.getaddrinfo", watching.refuse)
+    (tmp_path / "seeds").mkdir()
+    commands = Commands(tmp_path / "seeds")
+    for number in range(CASES):
+        place = tmp_path / f"{number}"
+        place.mkdir()
+        watch.run(commands.case(Random(f"commands {number}"), place))
+
+
+def test_the_watch_sees_what_must_not_happen(tmp_path, watch, capfd):
+    def bad():
+        raise KeyError("not ours")
+
+    with pytest.raises(KeyError):
+        watch.run(bad)
+    with pytest.raises(watching.Finding, match=r"/elsewhere"):
+        watch.run(lambda: (tmp_path.parents[2] / "elsewhere").unlink(missing_ok=True))
+    with pytest.raises(watching.Finding, match="printed b'panicked"):
+        watch.run(lambda: __import__("os").write(2, b"panicked"))
+    with pytest.raises(watching.Finding, match=r"os\.system"):
+        watch.run(lambda: __import__("os").system("true"))
+    assert watch.run(lambda: None)
+
+    def ours():
+        raise BrokenFile("a file that is broken")
+
+    assert not watch.run(ours)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_pickles_would_run_something_if_they_were_read_carelessly(tmp_path):
+    canary, seen = tmp_path / "executed", 0
+    for number in range(100):
+        data = _payload(Random(number), canary)
+        if b"os\nmkdir" in data:
+            pickle.loads(data)
+            canary.rmdir()
+            seen += 1
+    assert seen
+
+
+def test_damage_is_the_same_for_the_same_seed():
+    said = {"a": [1, {"b": "c"}], "d": None}
+    for seed in range(50):
+        for change in (
+            lambda random: bytes_changed(random, b"some bytes 123", [b"others"]),
+            lambda random: json_changed(random, said, [said]),
+            lambda random: lines_changed(random, CSV),
+        ):
+            assert change(Random(seed)) == change(Random(seed))
+    assert said == {"a": [1, {"b": "c"}], "d": None}
