@@ -75,11 +75,11 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"terminal"},
-    {"verification", "evaluation", "conversion"},
+    {"classification", "verification", "evaluation", "conversion"},
     {"training"},
     {"dissection", "filling", "embedding"},
     {"generation"},
-    {"serving", "counting"},
+    {"inputs", "serving", "steps", "counting"},
     {"model"},
     {"data"},
     {"tokenizers"},
@@ -114,6 +114,7 @@ def test_imports_only_point_down(file):
 def test_the_public_names_are_those():
     assert sorted(vesalius.__all__) == [
         "Model",
+        "classify",
         "configuration",
         "cost",
         "count",

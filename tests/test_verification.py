@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from strategies import SMALL, filled, small
 
-from vesalius.errors import UnknownConfiguration, WrongKind
+from vesalius.errors import ImpossibleSetting, UnknownConfiguration, VesaliusError, WrongKind
 from vesalius.families import FAMILIES
 from vesalius.model import Model, create
-from vesalius.verification import TOLERANCE, Agreement, Verification, verify
+from vesalius.verification import TOLERANCE, Agreement, Verification, example, verify
 
 BLOCK = ["q[1,1]", "k[1,1]", "v[1,1]", "q[1,3]", "A[1]", "D[1]", "H[1]", "A[2]", "D[2]", "H[2]"]
 SHARED = {
@@ -109,10 +110,41 @@ def test_an_unknown_peer_is_refused():
             verify(filled(small("gpt2")), against=peer)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("length", [1, 4, 500])
-def test_the_input_is_as_long_as_asked_or_as_the_model_reads(length, seed):
-    found = verify(filled(small("gpt2")), length=length, seed=seed)
+@pytest.mark.parametrize(("length", "expected"), [(None, 7), (1, 1), (4, 4), (7, 7)])
+def test_the_input_is_as_long_as_asked_or_as_the_model_reads(length, expected):
+    model = filled(small("gpt2", context=7))
+    assert len(example(model, length, seed=1)) == expected
+    assert verify(model, length=length, seed=1).first_divergence is None
+
+
+def test_the_input_has_twelve_tokens_unless_said():
+    assert len(example(filled(small("lstm")), None, seed=0)) == 12
+
+
+@pytest.mark.parametrize(
+    ("family", "length", "message"),
+    [
+        ("gpt2", 10, "the model reads 9 tokens, got length 10"),
+        ("ffnn", 12, "ffnn reads 4 at once, got length 12"),
+        ("vit", 12, "vit reads 6 x 6 x 3 at once, got length 12"),
+        ("tst", 12, "tst reads 4 x 7 at once, got length 12"),
+    ],
+)
+def test_a_length_that_the_model_does_not_read_is_refused(family, length, message):
+    with pytest.raises(VesaliusError, match=message):
+        verify(filled(small(family)), length=length)
+
+
+@pytest.mark.parametrize("wrong", [1.5, "12", -1, True, [3]])
+@pytest.mark.parametrize("name", ["length", "seed"])
+def test_numbers_that_are_none_are_refused(name, wrong):
+    with pytest.raises(ImpossibleSetting, match=f"{name} must be a whole number from"):
+        verify(filled(small("gpt2")), **{name: wrong})
+
+
+@pytest.mark.parametrize("number", [np.int64(3), np.uint8(3), torch.tensor(3)])
+def test_whole_numbers_may_come_from_numpy_and_torch(number):
+    found = verify(filled(small("rnn")), length=number, seed=number)
     assert found.first_divergence is None
 
 

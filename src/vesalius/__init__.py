@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
@@ -37,6 +38,7 @@ _PUBLIC = {
     "equations": "vesalius.equations",
     "errors": "vesalius.errors",
     "families": "vesalius.families",
+    "classify": "vesalius.classification:classify",
     "configuration": "vesalius.families:configuration",
     "cost": "vesalius.counting:cost",
     "count": "vesalius.counting:count",

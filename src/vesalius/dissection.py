@@ -1,12 +1,12 @@
 """One forward pass in the paper's equations, every step named: what ``vesalius dissect`` shows.
 
 A trace can be read, filtered, edited on the way, saved, and asked for the next word at any depth.
+Images and series are scaled as in training.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -16,48 +16,104 @@ import numpy as np
 from vesalius import equations as eq
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
+from vesalius.inputs import Input, class_names, read_input, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.steps import Summary, overview, summary_of
+from vesalius.views import Part, Shown, Table
 
-Edits = dict[str, Callable[[Array], Array]]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One step in numbers."""
-
-    equation: str
-    symbol: str
-    name: str
-    shape: tuple[int, ...]
-    norm: float
-    least: float
-    most: float
-
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+Edits = Mapping[str, Callable[[Array], Array]]
+SHOWN = 12
+"""Names and tokens that the repr of a trace tells."""
 
 
-class Trace:
+class Trace(Mapping[str, Array], Shown):
     """The steps of a forward pass; ``trace["A[3]"]`` is a value by its name."""
 
-    def __init__(self, model: Model | None, ids: list[int], steps: Steps, family: str) -> None:
+    def __init__(
+        self,
+        model: Model | None,
+        ids: list[int],
+        steps: Steps,
+        family: str,
+        *,
+        tokens: Sequence[str] | None = None,
+        classes: Sequence[str] = (),
+        prepared: str = "",
+    ) -> None:
         self.model, self.ids, self.steps, self.family = model, ids, steps, family
+        self.class_names = list(classes)
+        """What the classes are called, if the model tells any apart."""
+        self.prepared = prepared
+        """What was done to an image or series before the model read it."""
+        self._tokens = tokens
 
     def __getitem__(self, name: str) -> Array:
         value: Array = self.steps[name]
         return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.steps.names())
+
+    def __len__(self) -> int:
+        return len(self.steps.names())
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays have no one truth
+
+    def __repr__(self) -> str:
+        names = self.names()
+        few = names if len(names) <= SHOWN else [*names[: SHOWN - 3], "…", *names[-2:]]
+        lines = [f"Trace of {self.family}: {len(names)} steps", f"  steps: {' '.join(few)}"]
+        if self.ids:
+            tokens = self.tokens()
+            more = " …" if len(tokens) > SHOWN else ""
+            lines.append(f"  {len(tokens)} tokens: {' '.join(map(repr, tokens[:SHOWN]))}{more}")
+        if self.prepared:
+            lines.append(f"  input: {self.prepared}")
+        if best := self.best(3):
+            words = (f"{name!r} {p:.4f}" for _, name, p in best)
+            what = "classes" if self.class_names else "likeliest"
+            lines.append(f"  {what}: {', '.join(words)}")
+        return "\n".join(lines)
+
+    def view(self) -> Iterator[Part]:
+        yield from self.told(everything=False)
+        yield from self.outcome(10)
+
+    def told(self, everything: bool) -> Iterator[Part]:
+        """What was read, and the steps; those inside heads if ``everything`` is wanted."""
+        yield f"{self.family}: {self.input()}"
+        told = zip(self.steps, self.summaries(), strict=True)
+        rows = [pair for pair in told if everything or "head" not in pair[0].place]
+        if rows:
+            yield from overview(rows)
+        if hidden := len(self.steps) - len(rows):
+            yield f"{hidden} steps inside heads are left out; --only 'mu[1]' shows some"
+
+    def outcome(self, top: int) -> Iterator[Part]:
+        """The likeliest classes or words, if the model tells any."""
+        if best := self.best(top):
+            word = str if self.class_names else repr
+            rows = [(str(i), word(name) if name else "", f"{p:.4f}") for i, name, p in best]
+            heads = ("id", "class" if self.class_names else "likeliest", "probability")
+            yield Table(heads, rows, right=(0, 2))
+
+    def input(self) -> str:
+        """What was read: tokens, or what was done to an image or series."""
+        return self.prepared or " ".join(self.tokens())
 
     def names(self) -> list[str]:
         return self.steps.names()
 
     def summaries(self) -> list[Summary]:
         """Every step with its shape, norm and range."""
-        return [_summary(step) for step in self.steps]
+        return [summary_of(step) for step in self.steps]
 
     def tokens(self) -> list[str]:
         """The input's tokens as text, or as numbers where there is no tokenizer."""
+        if self._tokens is not None:
+            return list(self._tokens)
         if self.model is None or self.model.tokenizer is None:
             return [str(i) for i in self.ids]
         return [self.model.tokenizer.piece(i) for i in self.ids]
@@ -65,6 +121,23 @@ class Trace:
     def likeliest(self, count: int = 10) -> list[tuple[int, str, float]]:
         """The likeliest words after the last token (masked models: at it), with probabilities."""
         return self._ranked(self._distribution()[:, -1], count)
+
+    def classes(self, count: int | None = None) -> list[tuple[int, str, float]]:
+        """The classes of an image or series: number, name and probability, the likeliest first."""
+        if not self.class_names:
+            raise WrongKind(f"this {self.family} tells no classes apart; it has no head for them")
+        if "z" not in self:
+            raise UnknownStep("the logits of the classes were not recorded; record z too")
+        odds = eq.softmax(self["z"].astype(np.float64))
+        best = np.argsort(-odds, kind="stable")[:count]
+        return [(int(i), self.class_names[i], float(odds[i])) for i in best]
+
+    def best(self, count: int) -> list[tuple[int, str, float]]:
+        """The likeliest classes or words, whichever the model tells; none where it tells none."""
+        try:
+            return self.classes(count) if self.class_names else self.likeliest(count)
+        except UnknownStep:  # no head, or not recorded
+            return []
 
     def _distribution(self) -> Array:
         for name in ("Y_hat", "y_hat"):
@@ -114,6 +187,8 @@ class Trace:
             "family": self.family,
             "ids": self.ids,
             "tokens": self.tokens(),
+            "classes": self.class_names,
+            "prepared": self.prepared,
             "steps": [
                 {**summary.to_json(), "place": step.place}
                 for summary, step in zip(self.summaries(), self.steps, strict=True)
@@ -152,58 +227,81 @@ def read_trace(file: str | Path) -> Trace:
                     f"{_beside(file)} calls a step {entry['name']!r} whose symbol and place are "
                     f"{entry['symbol']!r} and {entry['place']!r}"
                 )
-        ids = [index(i) for i in description["ids"]]
-        return Trace(None, ids, steps, str(description["family"]))
+        about = {key: description.get(key) for key in ("tokens", "classes", "prepared")}
+        return Trace(
+            None,
+            [index(i) for i in description["ids"]],
+            steps,
+            str(description["family"]),
+            tokens=[str(token) for token in about["tokens"] or ()],
+            classes=[str(name) for name in about["classes"] or ()],
+            prepared=str(about["prepared"] or ""),
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error
 
 
-def _summary(step: eq.Step) -> Summary:
-    value = np.asarray(step.value, dtype=np.float64)
-    finite = value[np.isfinite(value)]  # masks hold minus infinity
-    bounds = (finite.min(), finite.max()) if finite.size else (np.nan, np.nan)
-    norm = float(np.linalg.norm(finite))
-    return Summary(
-        step.equation.name, step.symbol, step.name, value.shape, norm, *map(float, bounds)
-    )
-
-
 def dissect(
     model: ModelLike,
-    text: str | Sequence[int] | Array,
+    text: Any,
     only: str | Iterable[str] | None = None,
     edit: Edits | None = None,
+    *,
+    raw: bool = False,
+    invert: bool = False,
+    index: int | None = None,
 ) -> Trace:
     """Run a model in the paper's equations and keep every step, or ``only`` those named.
 
+    ``text`` is a text or token ids; for models of images and series an array (height x width x
+    channels, channels x time) or a file, of which ``index`` is the one to read where it holds
+    several. They are scaled as the model's ``preprocessing.json`` says, unless they are ``raw``;
+    ``invert`` turns dark into bright.
+
     ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow:
-    zeros switch a head off, a value of another trace is patched in. Images (height x width x
-    channels) and series (channels x time) are given as arrays.
+    zeros switch a head off, a value of another trace is patched in.
     """
     model = loaded(model)
     family, theta = family_of(model.config), model.parameters
-    run, ids = _runner(model, theta, text)
+    about: dict[str, Any] = {}
+    if reads_arrays(model):
+        given = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
+        ids, run = list[int](), _array_runner(model, theta, given)
+        about = {"classes": class_names(model), "prepared": given.prepared}
+        about["tokens"] = _positions(model, theta, given)
+    else:
+        if raw or invert or index is not None:
+            raise WrongKind(f"raw, invert and index are for images and series, not {family.name}")
+        ids = _ids(model, text)
+        run = _token_runner(model, theta, OneHot(ids, theta.E.shape[1]))
+    _require_edits(edit)
     with tracing(only, edit=edit) as steps:
         run()
-    if only and not steps:
-        raise UnknownStep(f"no step of this model is called {only!r}")
-    return Trace(model, ids, steps, family.name)
+    if steps.unmet:
+        unknown = [f"{name!r}: {nearest(name, steps.passed)}" for name in steps.unmet]
+        raise UnknownStep(f"no step of this model is called {'; or '.join(unknown)}")
+    return Trace(model, ids, steps, family.name, **about)
 
 
-def _runner(model: Model, theta: Any, text: Any) -> tuple[Callable[[], Any], list[int]]:
-    """What to run for this family and input, and the token ids if there are any."""
+def _array_runner(model: Model, theta: Any, given: Input) -> Callable[[], Any]:
+    """What to run for an image or a series."""
     if isinstance(theta, eq.ViT):
-        image = _array(text, 3, "an image: height x width x channels").astype(theta.E.dtype)
-        side, channels = (model.config.symbols()[letter] for letter in "PC")
-        _require_channels(image.shape[2], channels)
-        return lambda: _run_vit(theta, eq.patches(image, side)), []
-    if isinstance(theta, eq.TST):
-        series = _array(text, 2, "a series: channels x time").astype(theta.E.dtype)
-        _require_channels(len(series), theta.E.shape[1])
-        runner = eq.tst_series if model.config.symbols()["series"] else eq.tst_outputs
-        return lambda: runner(theta, series), []
-    ids = _ids(model, text)
-    Omega_ids = OneHot(ids, theta.E.shape[1])
+        return lambda: _run_vit(theta, eq.patches(given.values, model.config.symbols()["P"]))
+    forward = eq.tst_series if model.config.symbols()["series"] else eq.tst_outputs
+    return lambda: forward(theta, given.values, given.real)
+
+
+def _positions(model: Model, theta: Any, given: Input) -> list[str]:
+    """What the columns of the states are called: patches, or time steps, by their numbers."""
+    if isinstance(theta, eq.ViT):
+        return ["[class]", *(f"patch {i}" for i in range(1, theta.Lambda.shape[1]))]
+    steps = [f"time {i}" for i in range(1, given.values.shape[1] + 1)]
+    padded = 0 if model.config.symbols()["series"] else model.config.symbols()["n_max"] - len(steps)
+    return steps + ["pad"] * padded
+
+
+def _token_runner(model: Model, theta: Any, Omega: OneHot) -> Callable[[], Any]:
+    """What to run for tokens."""
     runs: dict[type, Callable[..., Any]] = {
         eq.FeedforwardLM: eq.feedforward_lm,
         eq.TransformerLM: eq.transformer_lm,
@@ -211,8 +309,8 @@ def _runner(model: Model, theta: Any, text: Any) -> tuple[Callable[[], Any], lis
         eq.LSTMLM: eq.recurrent_lm,
     }
     if isinstance(theta, eq.Bert):
-        return lambda: _run_bert(model, theta, Omega_ids), ids
-    return lambda: runs[type(theta)](theta, Omega_ids), ids
+        return lambda: _run_bert(model, theta, Omega)
+    return lambda: runs[type(theta)](theta, Omega)
 
 
 def _run_bert(model: Model, theta: eq.Bert, Omega: OneHot) -> None:
@@ -242,26 +340,31 @@ def _run_vit(theta: eq.ViT, Omega: Array) -> None:
         eq.reconstruct_patches(theta.Pi_R, H[:, 1:])
 
 
-def _require_channels(found: int, expected: int) -> None:
-    if found != expected:
-        raise WrongLength(f"this model reads {expected} channels, got {found}")
-
-
-def _array(value: Any, axes: int, what: str) -> Array:
-    if isinstance(value, str):
-        raise WrongKind(f"this model does not read text; expected {what}, as an array")
-    array = np.asarray(value)
-    if array.ndim != axes:
-        raise WrongKind(f"this model reads {what}; got an array of {array.ndim} axes")
-    return array
+def _require_edits(edit: Any) -> None:
+    if edit is None:
+        return
+    if not isinstance(edit, Mapping) or not all(map(callable, edit.values())):
+        raise WrongKind(f"edit takes functions by the names of steps, {{'A[3]': f}}; got {edit!r}")
 
 
 def _ids(model: Model, text: Any) -> list[int]:
-    if not isinstance(text, str):
-        try:
-            return [index(i) for i in text]
-        except TypeError:
-            raise TokenOutOfRange(f"expected a sequence of whole token ids, got {text!r}") from None
-    if model.tokenizer is None:
-        raise WrongKind("this model has no tokenizer; give token ids in place of text")
-    return model.tokenizer.encode(text)
+    if isinstance(text, str):
+        if model.tokenizer is None:
+            raise WrongKind("this model has no tokenizer; give token ids in place of text")
+        return model.tokenizer.encode(text)
+    try:
+        if isinstance(text, bytes | bytearray | Mapping) or any(
+            i is True or i is False for i in text
+        ):
+            raise TypeError
+        return [index(i) for i in text]
+    except (TypeError, ValueError):
+        raise TokenOutOfRange(
+            f"expected a text, or a sequence of whole token ids; got {_told(text)}"
+        ) from None
+
+
+def _told(value: Any) -> str:
+    """What was given, in a few words."""
+    text = " ".join(repr(value).split())
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:59] + '…'}"

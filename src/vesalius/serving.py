@@ -19,6 +19,7 @@ SERVES: dict[str, tuple[str, ...]] = {
     "generate": (*LANGUAGE, "igpt"),
     "fill": ("bert",),
     "next-sentence": ("bert",),
+    "classify": ("vit", "tst"),
     "embed": TEXT,
     "similar": TEXT,
     "evaluate": tuple(FAMILIES),

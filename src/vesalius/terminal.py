@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from vesalius.classification import Classification
     from vesalius.counting import Cost, Count
     from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
@@ -81,32 +82,64 @@ def show_count(counted: "Count") -> None:
     show(table(heads, rows, right=(3, 4, 5), title=title), *lines)
 
 
-def show_trace(
-    trace: "Trace", words: list[tuple[int, str, float]], everything: bool, saved: str | None
-) -> None:
+def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) -> None:
+    from vesalius.steps import grids
+
+    values = grids(trace.steps, trace.tokens(), width()) if everything else ()
+    parts = [*trace.told(everything), *values, *trace.outcome(top)]
+    if saved:
+        parts.append(f"Saved {len(trace.steps)} steps to {saved}")
+    show(*map(_drawn, parts))
+
+
+def show_classifications(results: "list[Classification]", top: int, alone: int) -> None:
+    """A table of candidates for each; a row for each where there are many."""
+    parts: list[Any] = []
+    if len(results) <= alone:
+        for result in results:
+            rows = [(c.name, f"{c.probability:.4f}") for c in result.candidates[:top]]
+            heads = ("class", "probability")
+            parts += [table(heads, rows, right=(1,), title=result.source), *_about(result)]
+    else:
+        files = {result.source.rpartition(", ")[0] for result in results}
+        file = f"{files.pop()}, " if len(files) == 1 else ""
+        many: list[tuple[str, ...]] = []
+        labelled = all(result.label is not None for result in results)
+        for result in results:
+            best = (f"{c.name} {c.probability:.4f}" for c in result.candidates[:top])
+            said = (str(result.label),) if labelled else ()
+            many.append((result.source.removeprefix(file), *said, ", ".join(best)))
+        heads = ("input", *(("says",) if labelled else ()), "classes")
+        parts += [table(heads, many, title=file.removesuffix(", ")), *_about(results[0])]
+    if known := [result.right for result in results if result.right is not None]:
+        share = sum(known) / len(known)
+        parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
+    show(*map(_drawn, parts))
+
+
+def _about(result: "Classification") -> list[str]:
+    hint = [f"Note: {result.hint}."] if result.hint else []
+    return [f"Input: {result.prepared}.", *hint]
+
+
+def _drawn(part: Any) -> Any:
     from rich.text import Text
 
-    from vesalius.equations import find
+    from vesalius.views import Table as View
 
-    rows, hidden = [], 0
-    for step, summary in zip(trace.steps, trace.summaries(), strict=True):
-        if "head" in step.place and not everything:
-            hidden += 1
-            continue
-        shape = " × ".join(map(str, summary.shape)) or "1"
-        numbers = (f"{n:.4g}" for n in (summary.norm, summary.least, summary.most))
-        equation = find(summary.equation)
-        rows.append((equation.label, equation.title, summary.name, shape, *numbers))
-    heads = ("", "equation", "step", "shape", "norm", "least", "most")
-    parts: list[Any] = [table(heads, rows, right=(4, 5, 6), title=" ".join(trace.tokens()))]
-    if hidden:
-        parts.append(Text(f"{hidden} steps inside heads are left out; --only 'mu[1]' shows some"))
-    if words:
-        named = [(str(i), repr(token) if token else "", f"{p:.4f}") for i, token, p in words]
-        parts.append(table(("id", "likeliest", "probability"), named, right=(0, 2)))
-    if saved:
-        parts.append(Text(f"Saved {len(trace.steps)} steps to {saved}"))
-    show(*parts)
+    if isinstance(part, str):
+        return Text(part)
+    if isinstance(part, View):
+        return table(part.heads, map(tuple, part.rows), right=tuple(part.right), title=part.title)
+    return part
+
+
+def width() -> int:
+    """Characters of a line: the terminal's, or 120 in a pipe unless COLUMNS says it."""
+    from rich.console import Console
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    return Console().width if terminal or "COLUMNS" in os.environ else 120
 
 
 def show_verification(result: "Verification") -> None:

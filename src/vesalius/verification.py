@@ -5,12 +5,14 @@ paper's symbols, and the first step that parts is named.
 """
 
 import importlib
+import math
 import os
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from vesalius.checkpoints import others
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
-from vesalius.errors import WrongKind
+from vesalius.errors import ImpossibleSetting, SequenceTooLong, WrongKind, WrongLength
 from vesalius.extras import require
 from vesalius.families import configs, family_of
 from vesalius.families.configs import Config
@@ -29,6 +31,8 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 
 Single precision is given room for the sums of large models."""
 
+LENGTH = 12
+"""Tokens of the input, unless said."""
 PEERS = ("equations", "transformers", "keras")
 
 KERAS_SETTINGS: dict[type[Config], dict[str, Any]] = {
@@ -83,13 +87,16 @@ class Verification:
 
 
 def verify(
-    model: ModelLike, against: str = "equations", length: int = 12, seed: int = 0
+    model: ModelLike, against: str = "equations", length: int | None = None, seed: int = 0
 ) -> Verification:
-    """Run the equations, the network and, if asked, a peer on the same random input."""
+    """Run the equations, the network and, if asked, a peer on the same random input.
+
+    That has ``length`` tokens: 12 unless said, or as many as the model reads where those are fewer.
+    """
     if against not in PEERS:
         raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")
     model = loaded(model)
-    given = example(model, length, seed)
+    given = example(model, _whole("length", length, 1), _whole("seed", seed, 0))
     steps: dict[str, dict[str, dict[str, Array]]] = {}
     for dtype in TOLERANCE:
         cast = Model(model.config, {k: v.astype(dtype) for k, v in model.state.items()})
@@ -127,18 +134,42 @@ def _distance(ours: Array, theirs: Array) -> float:
     return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0) / largest)
 
 
-def example(model: Model, length: int, seed: int) -> Any:
+def _whole(name: str, value: Any, least: int) -> Any:
+    """A whole number as ours, or None for one that is left open."""
+    try:
+        if value is None and name == "length":
+            return None
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ImpossibleSetting(f"{name} must be a whole number from {least}, got {value!r}")
+    return number
+
+
+def example(model: Model, length: int | None, seed: int) -> Any:
     """An input that the model can read: tokens, an image or a series."""
     rng, config = np.random.default_rng(seed), model.config
+    fixed: tuple[int, ...] = ()
     match config:
         case configs.ViT():
-            return rng.normal(size=(config.image, config.image, config.channels))
+            fixed = (config.image, config.image, config.channels)
         case configs.TST():
-            return rng.normal(size=(config.channels, config.context))
+            fixed = (config.channels, config.context)
         case configs.Feedforward():
-            length = config.context
-    symbols = config.symbols()
-    return rng.integers(symbols["V"], size=min(length, symbols.get("n_max", length)))
+            fixed = (config.context,)
+    if fixed and length not in (None, fixed[-1] if len(fixed) < 3 else None):
+        shape = " x ".join(map(str, fixed))
+        raise WrongLength(
+            f"{model.family} reads {shape} at once, got length {length}; leave it out"
+        )
+    if len(fixed) > 1:
+        return rng.normal(size=fixed)
+    most = config.symbols().get("n_max", math.inf)
+    if length is not None and length > most:
+        raise SequenceTooLong(f"the model reads {most} tokens, got length {length}; shorten it")
+    count = fixed[0] if fixed else min(length or LENGTH, most)
+    return rng.integers(config.symbols()["V"], size=count)
 
 
 def network_steps(model: Model, given: Array) -> dict[str, Array]:

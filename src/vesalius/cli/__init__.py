@@ -13,7 +13,16 @@ from typing import Any
 import click
 
 from vesalius import __version__
-from vesalius.cli import anatomy, checkpoints, data, generation, reading, text, training
+from vesalius.cli import (
+    anatomy,
+    checkpoints,
+    classification,
+    data,
+    generation,
+    reading,
+    text,
+    training,
+)
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError
 from vesalius.extras import EXTRAS, missing
@@ -31,6 +40,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
     "Checkpoints": [checkpoints.specimens, checkpoints.convert],
     "Use": [
         generation.generate,
+        classification.classify,
         reading.fill,
         reading.next_sentence,
         reading.embed,

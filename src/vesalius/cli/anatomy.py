@@ -123,17 +123,24 @@ def count(
 
 @click.command()
 @click.argument("model", shell_complete=complete_models)
-@click.argument("text", required=False)
+@click.argument("text", metavar="[TEXT|FILE]", required=False)
 @click.option("--ids", help="Token ids in place of TEXT, as in '31 41 59'.")
 @click.option(
     "--array",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An image (height x width x channels) or series (channels x time) as .npy.",
+    help="A FILE as .npy: height x width x channels, or channels x time.",
 )
-@click.option("--only", help="Steps to keep, as in 'A[3], mu[1,*]'.")
+@click.option("--index", type=click.IntRange(0), help="Which of several in FILE, from 0.")
+@click.option("--raw", is_flag=True, help="Read FILE as it is: do not scale as in training.")
+@click.option("--invert", is_flag=True, help="Turn an image's dark into bright.")
+@click.option("--only", help="Steps to keep and to show with values, as in 'A[3], mu[1,*]'.")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write all values to this file.")
 @click.option(
-    "--top", type=click.IntRange(0), default=10, show_default=True, help="Likeliest words."
+    "--top",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Likeliest words or classes.",
 )
 @extra_option
 @json_option
@@ -146,37 +153,35 @@ def dissect(
     save: str | None,
     top: int,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """One forward pass of MODEL on TEXT in the paper's equations, every step.
 
-    Example: vesalius dissect ./my-gpt2 "I forgot to take my" --only "A, Y_hat"
+    A vit reads an image as FILE (.png, .jpg, .npy), a tst a series (.ts, .csv, .npy), scaled as in
+    training. With --only the steps are shown with their values, and attention with its tokens.
+
+    Example: vesalius dissect ./my-gpt2 "I forgot to take my" --only "mu[1,1], Y_hat"
     """
     from vesalius.dissection import dissect as run
-    from vesalius.errors import UnknownStep
 
     given = [value for value in (text, ids, array) if value is not None]
     if len(given) != 1:
-        raise click.UsageError("expected TEXT, --ids or --array, one of them")
-    read = text if text is not None else _numbers(ids) if ids is not None else _array(given[0])
-    trace = run(load(model), read, only)
+        raise click.UsageError("expected TEXT or FILE, --ids or --array, one of them")
+    trace = run(load(model), given[0] if ids is None else _numbers(ids), only, **reading)
     if save:
         trace.save(save)
-    try:
-        words = trace.likeliest(top)
-    except UnknownStep:  # no head for words, or not recorded
-        words = []
     if as_json:
-        likeliest = [{"id": i, "token": token, "probability": p} for i, token, p in words]
+        likeliest = [{"id": i, "token": t, "probability": p} for i, t, p in trace.best(top)]
         steps = [summary.to_json() for summary in trace.summaries()]
         names = {"family": trace.family, "ids": trace.ids, "tokens": trace.tokens()}
-        return terminal.show_json({**names, "steps": steps, "likeliest": likeliest})
-    return terminal.show_trace(trace, words, everything=only is not None, saved=save)
-
-
-def _array(file: Any) -> Any:
-    from vesalius.data.arrays import read_array
-
-    return read_array(file)
+        found: dict[str, Any] = {**names, "steps": steps, "likeliest": likeliest}
+        if trace.class_names:
+            classes = [{"number": i, "name": n, "probability": p} for i, n, p in trace.best(top)]
+            found |= {"likeliest": [], "classes": classes}
+        if trace.prepared:
+            found["prepared"] = trace.prepared
+        return terminal.show_json(found)
+    return terminal.show_trace(trace, top, everything=only is not None, saved=save)
 
 
 def _numbers(text: str) -> list[int]:
@@ -189,13 +194,17 @@ def _numbers(text: str) -> list[int]:
 @click.command()
 @click.argument("model", shell_complete=complete_models)
 @click.option("--against", default="equations", show_default=True, help="Whom to compare with.")
-@click.option("--length", type=click.IntRange(1), default=12, show_default=True, help="Tokens.")
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    help="Tokens; 12, or as many as the model reads, unless said.",
+)
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random input."
 )
 @extra_option
 @json_option
-def verify(model: str, against: str, length: int, seed: int, as_json: bool) -> None:
+def verify(model: str, against: str, length: int | None, seed: int, as_json: bool) -> None:
     """Do the equations, the network and another library agree on MODEL? Step by step.
 
     Against "equations" the network alone is compared with them; against "transformers" or "keras"

@@ -77,6 +77,8 @@ class Corpus:
     files: tuple[File, ...]
     places: tuple[str, ...] = ()
     """Folders in which a system's package puts the files, by their bare names."""
+    classes: tuple[str, ...] = ()
+    """What its labels are called, where its files do not say it."""
 
     @property
     def size(self) -> int:
@@ -143,7 +145,9 @@ def _read(name: str, entry: dict[str, Any]) -> Corpus:
         )
         for row in entry.pop("files")
     )
-    return Corpus(name, files=files, places=tuple(entry.pop("places", ())), **entry)
+    for key in ("places", "classes"):
+        entry[key] = tuple(entry.get(key, ()))
+    return Corpus(name, files=files, **entry)
 
 
 def folders() -> list[Path]:

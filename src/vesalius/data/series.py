@@ -191,6 +191,12 @@ def read_csv(
     return Table(values, tuple(chosen), tuple(text for _, text in labels))
 
 
+def has_column(path: str | Path, name: str) -> bool:
+    """Whether a table has a column of this name."""
+    first = next(csv.reader(io.StringIO(_text(Path(path)))), [])
+    return name in [column.strip() for column in first]
+
+
 def _not_a_number(
     path: Path, rows: list[tuple[int, list[str]]], names: dict[int, str]
 ) -> UnusableData | NotFinite:
@@ -205,6 +211,19 @@ def _not_a_number(
                     f"fill the gap, or leave the column out; one of classes is named as label"
                 )
     raise AssertionError("all cells are numbers")
+
+
+def read_series(path: str | Path, label: str | None = None) -> Series:
+    """The series of a .ts file, of a .csv file, or of a folder of those."""
+    path = Path(path)
+    if not path.exists():
+        raise BrokenFile(
+            f"there is no {str(path)!r} to read series from; "
+            f"expected a .ts file, a .csv file, or a folder of .csv files"
+        )
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return read_tables(path, label)
+    return read_ts(path)
 
 
 def read_tables(path: str | Path, label: str | None = None) -> Series:

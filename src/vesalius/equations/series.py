@@ -152,7 +152,9 @@ def tst_series(
     return series_output(theta.Pi_Y, tst_states(theta, Omega, real))
 
 
-def tst_outputs(theta: TST, Omega: Float[Array, "C n"]) -> Float[Array, " outputs"]:
+def tst_outputs(
+    theta: TST, Omega: Float[Array, "C n"], real: Bool[Array, " n"] | None = None
+) -> Float[Array, " outputs"]:
     """The time series transformer as a classifier (logits) or regressor.
 
     A series shorter than the model's length is padded to it, because the output layer reads all
@@ -166,5 +168,5 @@ def tst_outputs(theta: TST, Omega: Float[Array, "C n"]) -> Float[Array, " output
         )
     padded = np.zeros((C, length), dtype=Omega.dtype)
     padded[:, :n] = Omega
-    real = np.arange(length) < n
+    real = np.pad(np.ones(n, dtype=bool) if real is None else real, (0, length - n))
     return flat_output(theta.Pi_Y, concatenate(tst_states(theta, padded, real) * real))

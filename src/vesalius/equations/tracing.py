@@ -53,6 +53,10 @@ class Steps(list[Step]):
         """Names of all equations that ran, recorded or not."""
         self.edited: set[str] = set()
         """Names of the steps whose values were replaced."""
+        self.passed: dict[str, None] = {}
+        """Names of all steps that came by, recorded or not."""
+        self.unmet: list[str] = []
+        """What was asked for and never came, when all is done."""
         self._by_name: dict[str, Step] = {}
 
     def append(self, step: Step) -> None:
@@ -80,11 +84,15 @@ class Filter:
     def __init__(self, patterns: str | Iterable[str] | None) -> None:
         if isinstance(patterns, str):
             patterns = re.split(r",(?![^\[]*\])", patterns)  # not at commas inside brackets
-        self._patterns = None if patterns is None else [self._read(text) for text in patterns]
+        if patterns is not None and not isinstance(patterns, Iterable):
+            raise UnknownStep(f"expected names of steps, as in 'A[3], mu[1,*]'; got {patterns!r}")
+        self._patterns = None if patterns is None else {text: self._read(text) for text in patterns}
+        self._met: set[str] = set()
 
     @staticmethod
     def _read(text: str) -> tuple[str, list[str]]:
-        match = re.fullmatch(r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*", text)
+        pattern = r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*"
+        match = re.fullmatch(pattern, text) if isinstance(text, str) else None
         if match is None:
             raise UnknownStep(
                 f"cannot read {text!r} as a step; expected the form A, A[3] or P[3,*]"
@@ -96,12 +104,19 @@ class Filter:
         if self._patterns is None:
             return True
         here = [str(place[axis]) for axis in PLACES if axis in place]
-        return any(
-            wanted in ("*", symbol)
+        met = [
+            text
+            for text, (wanted, indices) in self._patterns.items()
+            if wanted in ("*", symbol)
             and len(indices) <= len(here)
             and all(index in ("*", at) for index, at in zip(indices, here, strict=False))
-            for wanted, indices in self._patterns
-        )
+        ]
+        self._met.update(met)
+        return bool(met)
+
+    def unmet(self) -> list[str]:
+        """The patterns that nothing has fitted so far."""
+        return [text.strip() for text in self._patterns or () if text not in self._met]
 
 
 @dataclass(frozen=True)
@@ -130,9 +145,11 @@ class Tracer:
     def _record_one(
         self, equation: "Equation", symbol: str, place: dict[str, int], value: Any
     ) -> Any:
-        if self.edit and (change := self.edit.get(name(symbol, place))) is not None:
-            value = _edited(name(symbol, place), value, change)
-            self.steps.edited.add(name(symbol, place))
+        step = name(symbol, place)
+        self.steps.passed[step] = None
+        if self.edit and (change := self.edit.get(step)) is not None:
+            value = _edited(step, value, change)
+            self.steps.edited.add(step)
         if self.wanted(symbol, place):
             self.steps.append(Step(symbol, place, equation, self.keep(value)))
         return value
@@ -140,7 +157,13 @@ class Tracer:
 
 def _edited(step: str, value: Any, change: Callable[[Any], Any]) -> Any:
     """The value in the place of another; only one of the same shape can take it."""
-    edited = np.asarray(change(value)).astype(value.dtype)
+    given = change(value)
+    if hasattr(given, "detach"):  # a tensor of PyTorch
+        given = given.detach().cpu().numpy()
+    try:
+        edited = np.asarray(given).astype(value.dtype)
+    except (TypeError, ValueError) as error:
+        raise WrongLength(f"the edit of {step} gives no array of numbers: {error}") from error
     if edited.shape != value.shape:
         raise WrongLength(
             f"the edit of {step} gives shape {edited.shape}, expected {value.shape} as before"
@@ -171,11 +194,17 @@ def tracing(
     comes is an error.
     """
     steps = Steps()
-    token = _TRACER.set(Tracer(steps, Filter(only), keep, _TRACER.get(), edit or {}))
+    wanted = Filter(only)
+    token = _TRACER.set(Tracer(steps, wanted, keep, _TRACER.get(), edit or {}))
     try:
         yield steps
+        steps.unmet = wanted.unmet()
         if unmet := set(edit or {}) - steps.edited:
-            raise UnknownStep(f"there is no step {', '.join(sorted(unmet))} to edit")
+            first = min(map(str, unmet))
+            raise UnknownStep(
+                f"there is no step {', '.join(sorted(map(str, unmet)))} to edit; "
+                f"{nearest(first, steps.passed)}"
+            )
     finally:
         _TRACER.reset(token)
 

@@ -8,13 +8,13 @@ import hashlib
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vesalius import __version__, tokenizers
 from vesalius.checkpoints import files
-from vesalius.data import images, registry, series, texts
+from vesalius.data import images, preprocessing, registry, series, texts
 from vesalius.data.batches import Batches, Labelled, Scaling, generator, require_labels
 from vesalius.data.pairs import MaskedText
 from vesalius.data.tokens import Tokens, tokenised
@@ -245,7 +245,7 @@ def _images(recipe: Recipe, data: ImageData) -> Source:
         kept = {"levels": data.levels, "side": side}
     else:
         implied = {"image": side, "channels": channels}
-        kept = _kept(common["scaling"])
+        kept = preprocessing.kept(common["scaling"])
     if recipe.objective == "image-classes":
         implied["classes"] = _classes(training, validation)
     return Source(
@@ -280,9 +280,10 @@ def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
         files = [Path(data.corpus)]
     else:
         files = _located(data.corpus, "images", lambda file: "images" in file.name)
-    whole = images.read_images(files[0])
+    names = () if _here(data.corpus) else registry.corpus(data.corpus).classes
+    whole = _named(images.read_images(files[0]), names)
     if data.valid is not None or len(files) > 1:
-        return whole, images.read_images(data.valid or files[1])
+        return whole, _named(images.read_images(data.valid or files[1]), names)
     train, valid = (
         images.Images(
             whole.pixels[rows], None if whole.labels is None else whole.labels[rows], whole.names
@@ -290,6 +291,11 @@ def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
         for rows in _rows(len(whole), data.split)
     )
     return train, valid
+
+
+def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
+    """With the classes' names that a corpus is known by, where its files have none."""
+    return part if part.names else replace(part, names=names)
 
 
 def _series(recipe: Recipe, data: SeriesData) -> Source:
@@ -311,7 +317,11 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
         implied,
         lambda config: series_batches(recipe.objective, data, config, common),
         _digest(*training.values, training.labels),
-        preprocessing={**_kept(scaling), "names": training.names, **_said(data, SERIES_AS)},
+        preprocessing={
+            **preprocessing.kept(scaling),
+            "names": training.names,
+            **_said(data, SERIES_AS),
+        },
     )
 
 
@@ -329,7 +339,7 @@ def held_out_series(data: SeriesData) -> series.Series:
     """All of a file or folder; of a corpus by name, what recipes validate on."""
     if not _here(data.corpus):
         return series_parts(data)[1]
-    return _windowed(_read_series(data.corpus, data), data)
+    return _windowed(series.read_series(data.corpus, data.label), data)
 
 
 def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
@@ -339,9 +349,9 @@ def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
         files = _located(data.corpus, "series", lambda file: file.suffix in (".ts", ".csv"))
     if data.label is not None and Path(files[0]).suffix == ".ts":
         raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
-    whole = _read_series(files[0], data)
+    whole = series.read_series(files[0], data.label)
     if data.valid is not None or len(files) > 1:
-        training, validation = whole, _read_series(data.valid or files[1], data)
+        training, validation = whole, series.read_series(data.valid or files[1], data.label)
         if data.label is not None:  # one part may lack a class of the other
             names = sorted({*training.names, *validation.names})
             training, validation = (series.renamed(p, names) for p in (training, validation))
@@ -355,18 +365,6 @@ def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
     else:
         training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
     return _windowed(training, data), _windowed(validation, data)
-
-
-def _read_series(place: str | Path, data: SeriesData) -> series.Series:
-    path = Path(place)
-    if not path.exists():
-        raise BrokenFile(
-            f"there is no {str(place)!r} to read series from; "
-            f"expected a .ts file, a .csv file, or a folder of .csv files"
-        )
-    if path.is_dir() or path.suffix.lower() == ".csv":
-        return series.read_tables(path, data.label)
-    return series.read_ts(path)
 
 
 def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
@@ -398,10 +396,6 @@ def _said(data: Config, names: tuple[str, ...]) -> dict[str, Any]:
     """Those of some settings that a recipe has changed."""
     default = type(data)()
     return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}
-
-
-def _kept(scaling: Scaling) -> dict[str, Any]:
-    return {"mean": scaling.mean.ravel().tolist(), "std": scaling.std.ravel().tolist()}
 
 
 def _digest(*arrays: Any) -> str:

@@ -1,0 +1,315 @@
+"""What models of images and series are given: arrays and files, prepared as in training.
+
+Pixels and values are scaled by what the model keeps in ``preprocessing.json``, unless they are
+said to be raw; each input says what was done to it. Text is left to tokenizers.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from vesalius.data import preprocessing
+from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
+from vesalius.data.series import cut, has_column, read_series
+from vesalius.equations.parameters import Array
+from vesalius.errors import (
+    BrokenFile,
+    EmptySequence,
+    NotFinite,
+    SequenceTooLong,
+    UnusableData,
+    WrongKind,
+    WrongLength,
+)
+from vesalius.families import configs
+from vesalius.model import PREPROCESSING, Model
+
+RAW = "taken as given: raw"
+UNKNOWN = f"taken as given: the model has no {PREPROCESSING}"
+SCALED = f"scaled as in training, by {PREPROCESSING}"
+FILES: dict[type, tuple[str, str, tuple[str, ...]]] = {
+    configs.ViT: ("an image", "height x width x channels", (*SUFFIXES, ".npy")),
+    configs.TST: ("a series", "channels x time", (".ts", ".csv", ".npy")),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """One image (height x width x channels) or series (channels x time), ready for the model."""
+
+    values: Array
+    done: tuple[str, ...]
+    """What was done to it, in words."""
+    source: str = ""
+    """The file, and which of those in it."""
+    label: str | None = None
+    """The class that its file says it has."""
+    real: Array | None = None
+    """Of a series with gaps: the time steps at which any channel is known."""
+    hint: str = ""
+    """What may be wrong with it."""
+
+    @property
+    def prepared(self) -> str:
+        return "; ".join(self.done)
+
+
+def reads_arrays(model: Model) -> bool:
+    """Whether a model reads images or series, not tokens."""
+    return type(model.config) in FILES
+
+
+def class_names(model: Model) -> list[str]:
+    """What the classes of a model are called; none where it tells no classes apart."""
+    config = model.config
+    classes = getattr(config, "outputs" if _is_series(config) else "classes", 0)
+    if not classes or getattr(config, "head", "classes") != "classes":
+        return []
+    names = model.preprocessing.get("names")
+    if not names and isinstance(labels := model.origin.get("id2label"), dict):
+        names = list(labels.values()) if len(labels) == classes else None
+    return preprocessing.class_names({"names": names or []}, classes)
+
+
+def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = False) -> list[Input]:
+    """The inputs that an array or a file holds.
+
+    Bytes of an image, and files, are made what the model reads by the rule of ``data.pictures``;
+    other arrays have to fit as they are. Gaps of a series, which only files have, are filled with
+    the mean, as in training. ``invert`` is for images whose background is the other one.
+    """
+    what, axes, suffixes = FILES[type(model.config)]
+    if isinstance(given, str | os.PathLike):
+        file = Path(given)
+        if not file.is_file():
+            raise WrongKind(
+                f"there is no file {str(given)!r}, and this model does not read text; expected "
+                f"{what}: an array, {axes}, or a file of {', '.join(suffixes)}"
+            )
+        if file.suffix.lower() not in suffixes:
+            raise WrongKind(
+                f"{file} cannot be read as {what}; expected a file of {', '.join(suffixes)}"
+            )
+        if file.suffix.lower() != ".npy":
+            reader = _series_file if _is_series(model.config) else _picture_file
+            return reader(model, file, raw, invert)
+        array, source = _npy(file), str(file)
+    else:
+        array, source = _array(given, f"{what}: {axes}"), ""
+    if not array.size:
+        raise EmptySequence(f"expected {what}: {axes}; got an array of {_shape(array)}")
+    if _is_series(model.config):
+        parts = list(array) if array.ndim == 3 else [array]
+        return [
+            _series(model, part, raw, _numbered(source, i, len(parts)))
+            for i, part in enumerate(parts)
+        ]
+    parts = list(array) if _several_images(array) else [array]
+    return [
+        _image(model, part, raw, invert, _numbered(source, i, len(parts)))
+        for i, part in enumerate(parts)
+    ]
+
+
+def read_input(
+    model: Model, given: Any, raw: bool = False, invert: bool = False, index: int | None = None
+) -> Input:
+    """The only input that is given, or the one of this number, from 0."""
+    found = read_inputs(model, given, raw, invert)
+    if index is None:
+        if len(found) > 1:
+            raise WrongLength(
+                f"there are {len(found)} in it, and one is read at a time; "
+                f"say which with index, 0 to {len(found) - 1}"
+            )
+        return found[0]
+    if not 0 <= index < len(found):
+        raise WrongLength(f"expected an index of 0 to {len(found) - 1}, got {index}")
+    return found[index]
+
+
+def _is_series(config: Any) -> TypeGuard[configs.TST]:
+    return isinstance(config, configs.TST)
+
+
+def _npy(file: Path) -> Array:
+    try:  # mapped, so that a header that claims too much is noticed before memory is asked for
+        return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
+    except Exception as error:  # of NumPy's reader, of the tokenizer that it uses, or of the system
+        raise BrokenFile(f"{file} is no array in NumPy's format: {error}") from error
+
+
+def _array(given: Any, expected: str) -> Array:
+    if hasattr(given, "detach"):  # a tensor of PyTorch
+        given = given.detach().cpu().numpy()
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # lists of unequal lengths
+        raise WrongKind(f"expected {expected}, as an array; got {error}") from error
+    if array.dtype.kind not in "fiu":
+        raise WrongKind(f"expected {expected}, as an array of numbers; got {_kind(given, array)}")
+    return array
+
+
+def _kind(given: Any, array: Array) -> str:
+    return f"one of {array.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
+
+
+def _shape(array: Array) -> str:
+    return " x ".join(map(str, array.shape)) or "no axes"
+
+
+def _numbered(source: str, number: int, of: int) -> str:
+    if of == 1:
+        return source
+    return f"{source}, {number}" if source else str(number)
+
+
+def _dtype(model: Model) -> Any:
+    return next(iter(model.state.values())).dtype
+
+
+def _require_finite(values: Array, what: str) -> None:
+    if not np.isfinite(values).all():
+        count = int((~np.isfinite(values)).sum())
+        raise NotFinite(
+            f"NaN or infinity in the {what}: {count:,} of {values.size:,} numbers; fill the gaps"
+        )
+
+
+# Images ------------------------------------------------------------------------
+
+
+def _several_images(array: Array) -> bool:
+    """Images x height x width, or four axes; what ends in up to four is an image's channels."""
+    return array.ndim == 4 or (array.ndim == 3 and array.shape[2] > 4)
+
+
+def _picture_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Input]:
+    config: Any = model.config
+    picture = read_picture(file, config.image, config.channels, invert)
+    return [_scaled_image(model, picture.pixels, raw, picture.done, str(file))]
+
+
+def _image(model: Model, array: Array, raw: bool, invert: bool, source: str) -> Input:
+    config: Any = model.config
+    if array.ndim not in (2, 3):
+        raise WrongKind(
+            f"this model reads an image: height x width x channels; "
+            f"got an array of {array.ndim} axes"
+        )
+    if array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255:
+        bytes_ = array.astype(np.uint8)
+        picture = from_bytes(bytes_, config.image, config.channels, invert)
+        return _scaled_image(model, picture.pixels, raw, picture.done, source)
+    if invert:
+        raise WrongKind("only bytes, 0 to 255, can be inverted; this array holds other numbers")
+    _require_finite(array, "image")
+    array = array[:, :, None] if array.ndim == 2 and config.channels == 1 else array
+    if array.shape != (config.image, config.image, config.channels):
+        raise WrongLength(
+            f"this model reads {config.image} x {config.image} x {config.channels} numbers, "
+            f"got {_shape(array)}; only bytes are greyed and resized"
+        )
+    if model.preprocessing and not raw:
+        _require_pixels(array)
+    return _scaled_image(model, array, raw, (), source)
+
+
+def _require_pixels(array: Array) -> None:
+    """Numbers that are scaled already would be scaled twice."""
+    least, most = array.min(), array.max()
+    shares = least >= 0 and most <= 1 and (array != np.round(array)).any()
+    if least < 0 or most > 255 or shares:
+        raise UnusableData(
+            f"expected pixels of 0 to 255, got {least:.4g} to {most:.4g}; "
+            f"{'multiply by 255' if shares else 'undo their scaling'}, or say raw where the model "
+            f"is to read them as they are"
+        )
+
+
+def _scaled_image(
+    model: Model, pixels: Array, raw: bool, done: tuple[str, ...], source: str
+) -> Input:
+    config: Any = model.config
+    if raw or not model.preprocessing:
+        values, how, hint = pixels, RAW if raw else UNKNOWN, ""
+    else:
+        scale = preprocessing.scaling(model.preprocessing, config.channels)
+        values, how = scale.apply(pixels), SCALED
+        bright = pixels.dtype == np.uint8 and "inverted" not in done
+        hint = (
+            f"its border is bright, but the model's images were dark "
+            f"({scale.mean.mean():.0f} of 255 on average); invert may be what is wanted"
+            if bright and config.channels == 1 and looks_inverted(pixels, float(scale.mean.mean()))
+            else ""
+        )
+    return Input(values.astype(_dtype(model)), (*done, how), source, hint=hint)
+
+
+# Series ------------------------------------------------------------------------
+
+
+def _series_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Input]:
+    if invert:
+        raise WrongKind("a series cannot be inverted; that is for images")
+    kept = model.preprocessing
+    label = kept.get("label")
+    if file.suffix.lower() == ".csv" and label and not has_column(file, label):
+        label = None
+    found = read_series(file, None if file.suffix.lower() == ".ts" else label)
+    count, window = len(found), kept.get("window")
+    if window is not None:
+        found = cut(found, window, kept.get("stride"))
+    done = (f"cut into windows of {window}",) if len(found) > count else ()
+    return [
+        _series(
+            model,
+            np.asarray(values).T,
+            raw,
+            _numbered(str(file), i, len(found)),
+            done,
+            None if found.labels is None else found.names[found.labels[i]],
+            gaps=True,
+        )
+        for i, values in enumerate(found.values)
+    ]
+
+
+def _series(
+    model: Model,
+    values: Array,
+    raw: bool,
+    source: str,
+    done: tuple[str, ...] = (),
+    label: str | None = None,
+    gaps: bool = False,
+) -> Input:
+    config: Any = model.config
+    if values.ndim != 2:
+        raise WrongKind(
+            f"this model reads a series: channels x time; got an array of {values.ndim} axes"
+        )
+    if len(values) != config.channels:
+        turned = "; transpose it" if values.shape[1] == config.channels else ""
+        raise WrongLength(f"this model reads {config.channels} channels, got {len(values)}{turned}")
+    if values.shape[1] > config.context:
+        name = source or "the series"
+        raise SequenceTooLong(
+            f"{name} has {values.shape[1]} time steps, the model {config.context}; shorten it"
+        )
+    known = ~np.isnan(values) if gaps else np.ones(values.shape, bool)
+    _require_finite(values[known], "series")
+    how = RAW if raw else UNKNOWN
+    if model.preprocessing and not raw:
+        scale = preprocessing.scaling(model.preprocessing, config.channels, axes=(1,))
+        values, how = scale.apply(values), SCALED
+    if not known.all():
+        values = np.where(known, values, 0)
+        done = (*done, f"{int((~known).sum()):,} gaps filled with the mean")
+    real: Array = np.asarray(known.any(axis=0))
+    whole = bool(real.all())
+    return Input(values.astype(_dtype(model)), (*done, how), source, label, None if whole else real)

@@ -1,0 +1,64 @@
+"""The verb that tells classes: files in, names and probabilities out."""
+
+import json
+
+import numpy as np
+import pytest
+from processes import shown, vesalius
+
+import vesalius as package
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    from PIL import Image
+
+    place = tmp_path_factory.mktemp("place")
+    white = np.full((40, 30, 3), 255, np.uint8)
+    white[10:30, 5:25] = (200, 30, 30)
+    Image.fromarray(white).save(place / "shirt.png")
+    Image.fromarray(white).save(place / "shirt.jpg")
+    header = "@timeStamps false\n@dimensions 12\n@classLabel true 1 2\n@data\n"
+    series = ":".join(["0.1,0.2,0.3"] * 12)
+    (place / "voices.ts").write_text(header + f"{series}:1\n" * 6)
+    return place
+
+
+def test_an_image_gets_names_and_what_was_done_is_said(place):
+    text = shown("classify", "vit", str(place / "shirt.png"), "--top", "3")
+    assert sum(name in text for name in package.load("vit").preprocessing["names"]) >= 3
+    assert "Input: greyed; resized from 30 x 40 to 28 x 28; scaled as in training" in text
+    assert "invert may be what is wanted" in text
+
+
+def test_several_images_are_told_in_json(place):
+    files = [str(place / name) for name in ("shirt.png", "shirt.jpg")]
+    found = json.loads(shown("classify", "vit", *files, "--invert", "--top", "2", "--json"))
+    assert [one["source"] for one in found] == files
+    assert all(len(one["candidates"]) == 2 for one in found)
+    assert found[0]["class"] == found[0]["candidates"][0]["name"] == found[1]["class"]
+    assert "inverted" in found[0]["prepared"]
+
+
+def test_many_series_have_a_row_each_and_what_is_right_is_counted(place):
+    text = shown("classify", "tst", str(place / "voices.ts"), "--top", "1")
+    assert "of 6 are what their files say" in text
+    assert text.count("says") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gpt", "shirt.png"], "classify needs a model of vit or tst"),
+        (["vit", "voices.ts"], "cannot be read as an image; expected a file of .png"),
+        (["tst", "shirt.png"], "cannot be read as a series; expected a file of .ts"),
+        (["vit", "nowhere.png"], "there is no file"),
+        (["vit"], "Missing argument 'FILE...'"),
+    ],
+)
+def test_what_cannot_be_classified_is_one_line_and_exit_code_2(place, arguments, message):
+    model, *files = arguments
+    done = vesalius("classify", model, *(str(place / file) for file in files))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
