@@ -1,5 +1,6 @@
 """Dissection: every step by its name, edited on the way, read out at any depth, kept on disk."""
 
+import html
 import json
 import subprocess
 import sys
@@ -84,6 +85,53 @@ def test_every_step_is_summed_up_in_numbers(family):
         assert (summary.least, summary.most) == (finite.min(), finite.max())
 
 
+def test_a_mask_says_how_much_of_it_is_minus_infinity():
+    trace = dissected("gpt2")
+    summary = next(summary for summary in trace.summaries() if summary.name == "S")
+    assert summary.masked == 10 / 25
+    assert all(s.masked == 0 for s in trace.summaries() if s.name != "S")
+
+
+def test_a_trace_is_a_mapping_of_names_to_values():
+    trace = dissected("gpt2")
+    assert len(trace) == len(trace.names())
+    assert list(trace) == list(trace.keys()) == trace.names()
+    assert "A[1]" in trace
+    assert "A[9]" not in trace
+    assert dict(trace)["A[1]"] is trace["A[1]"]
+    assert trace == trace  # by identity: arrays have no one truth
+    assert trace != dissected("gpt2")
+    assert trace.get("A[9]") is None
+
+
+def test_a_trace_tells_the_essential_in_a_few_lines(tmp_path):
+    trace = dissected("gpt2")
+    text = repr(trace)
+    assert text.startswith(f"Trace of gpt2: {len(trace)} steps\n")
+    assert "5 tokens: '3' '1' '4' '1' '5'" in text
+    assert "likeliest" in text
+    assert len(text.splitlines()) <= 6
+    assert max(map(len, text.splitlines())) < 120
+    trace.save(tmp_path / "t.safetensors")
+    assert "5 tokens" in repr(read_trace(tmp_path / "t.safetensors"))
+    assert repr(dissect(trace.model, IDS, only=())).startswith("Trace of gpt2: 0 steps")
+    assert "tells" not in repr(dissected("vit"))
+    assert "classes: '" in repr(dissected("vit"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_trace_is_a_table_in_a_notebook(family):
+    trace = dissected(family)
+    page = trace._repr_html_()
+    for summary in trace.summaries():
+        if "," not in summary.name:
+            assert f"<td>{summary.name}</td>" in page
+    for title in {step.equation.title for step in trace.steps if "head" not in step.place}:
+        assert page.count(html.escape(title)) >= 1
+    assert "<script" not in page
+    assert "<b>" not in dissected("gpt2", vocabulary=17)._repr_html_()
+
+
 def test_a_step_is_found_by_its_name_and_an_unknown_one_is_named():
     trace = dissected("gpt2")
     assert trace["A[2]"].shape == (12, 5)
@@ -108,6 +156,26 @@ def test_only_the_steps_that_were_asked_for_are_kept(only, expected):
     assert trace.names() == expected
     for name in expected:
         np.testing.assert_array_equal(trace[name], whole[name])
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("A[1], mu[9,9]", r"no step of this model is called 'mu\[9,9\]': did you mean mu\["),
+        (["H", "Q", "W"], "called 'Q': .*; or 'W': "),
+        ("P[3,1]", r"called 'P\[3,1\]'"),
+        (3, "expected names of steps, as in .*; got int 3"),
+        ([3], "expected names of steps"),
+        ("A[1],", "cannot read ''"),
+    ],
+)
+def test_a_step_that_never_comes_is_named_with_the_nearest(only, message):
+    with pytest.raises(UnknownStep, match=message):
+        dissect(filled(small("gpt2")), IDS, only=only)
+
+
+def test_steps_that_two_patterns_name_are_met_by_both():
+    assert dissect(filled(small("gpt2")), IDS, only="H, H[1], *[2]").names()[0] == "H[0]"
 
 
 # ----------------------------------------------------------------------------------------- editing
@@ -376,6 +444,7 @@ def test_models_that_do_not_read_text_say_what_they_read(family, expected):
         ([17], TokenOutOfRange),
         ([-1], TokenOutOfRange),
         ([1.5, 2.0], TokenOutOfRange),
+        ([True, False], TokenOutOfRange),
         ([[1, 2]], TokenOutOfRange),
         (list(range(10)), SequenceTooLong),
     ],
@@ -385,6 +454,26 @@ def test_tokens_that_the_model_cannot_read_are_refused(ids, error):
         dissect(filled(small("gpt2")), ids)
     with pytest.raises(error):
         dissect(filled(small("gpt2")), np.array(ids))
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 1.5, b"12", {1: 2}, object(), ["a"], [None], [[1]]])
+def test_what_is_neither_text_nor_ids_is_refused(wrong):
+    with pytest.raises(TokenOutOfRange, match="expected a text, or a sequence of whole token ids"):
+        dissect(filled(small("gpt2")), wrong)
+
+
+@pytest.mark.parametrize("wrong", [3, "A[1]", ["A[1]"], {"A[1]": 0}])
+def test_edits_that_are_no_functions_are_refused(wrong):
+    with pytest.raises(WrongKind, match="edit takes functions by the names of steps"):
+        dissect(filled(small("gpt2")), IDS, edit=wrong)
+
+
+def test_an_edit_may_give_a_tensor_but_not_nothing():
+    model = filled(small("gpt2"))
+    edit = {"A[1]": lambda A: torch.zeros(A.shape, requires_grad=True)}
+    assert not dissect(model, IDS, edit=edit)["A[1]"].any()
+    with pytest.raises(WrongLength, match=r"edit of A\[1\] gives no array of numbers"):
+        dissect(model, IDS, edit={"A[1]": lambda A: "none"})
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def dissect(
         ids = _ids(model, text)
         run = _token_runner(model, theta, OneHot(ids, theta.E.shape[1]))
     _require_edits(edit)
-    with tracing(only, edit=edit) as steps:
+    with tracing(_patterns(only), edit=edit) as steps:
         run()
     if steps.unmet:
         unknown = [f"{name!r}: {nearest(name, steps.passed)}" for name in steps.unmet]
@@ -338,6 +338,15 @@ def _run_vit(theta: eq.ViT, Omega: Array) -> None:
         eq.class_logits(theta.Pi_Y, H[:, 0])
     if theta.Pi_R is not None:
         eq.reconstruct_patches(theta.Pi_R, H[:, 1:])
+
+
+def _patterns(only: Any) -> list[str] | str | None:
+    if only is None or isinstance(only, str):
+        return only
+    names = list(only) if isinstance(only, Iterable) else [only]
+    if not all(isinstance(name, str) for name in names):
+        raise UnknownStep(f"expected names of steps, as in 'A[3], mu[1,*]'; got {_told(only)}")
+    return names
 
 
 def _require_edits(edit: Any) -> None:

@@ -118,7 +118,15 @@ def test_dissect_shows_every_step_and_the_likeliest_words(gpt2):
         assert name in text
     assert "mu[1,1]" not in text
     assert "30 steps inside heads are left out" in text
-    assert "mu[1,3]" in shown("dissect", gpt2, "take my", "--only", "mu[1]")
+    assert text.count("brought back to the embedding space") == 1
+    assert "% masked" in text
+
+
+def test_dissect_draws_attention_with_its_tokens_and_shows_values(gpt2):
+    text = shown("dissect", gpt2, "take my", "--only", "mu[1,3], A[1]")
+    assert "mu[1,3] (25): rows are queries, columns are keys" in text
+    assert "A[1] (30): a column for each token" in text
+    assert "likeliest" not in text
 
 
 def test_dissect_saves_and_speaks_json(gpt2, tmp_path):
@@ -151,7 +159,7 @@ def test_dissect_reads_images_and_series_from_files(tmp_path):
     assert "does not read text; expected an image" in wrong.stderr
     odd = vesalius("dissect", str(tmp_path / "vit"), "--array", str(tmp_path / "vit/config.json"))
     assert odd.returncode == 2
-    assert "cannot be read as NumPy's arrays" in odd.stderr
+    assert "config.json cannot be read as an image; expected a file of .png" in odd.stderr
 
 
 def test_verify_says_that_all_agrees(gpt2):
@@ -173,12 +181,14 @@ def test_count_reads_a_checkpoints_folder(gpt2):
         (["../../etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
         (["/etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
         (["nobody/nothing", "x"], 3, "the network is not to be used"),
-        (["FOLDER"], 2, "expected TEXT, --ids or --array"),
+        (["FOLDER"], 2, "expected TEXT or FILE, --ids or --array"),
         (["FOLDER", "--ids", "1 two"], 2, "--ids takes whole numbers"),
         (["FOLDER", "--ids", "270"], 2, "token id 270 at position 0"),
         (["FOLDER", "--ids", ""], 2, "at least one token"),
         (["FOLDER", "--ids", "1 1 1 1 1 1 1 1 1 1"], 2, "10 positions, the model 9"),
         (["FOLDER", "--ids", "1", "--only", "A[x]"], 2, "cannot read 'A[x]'"),
+        (["FOLDER", "--ids", "1", "--only", "A[1], mu[9,9]"], 2, "called 'mu[9,9]': did you mean"),
+        (["FOLDER", "--ids", "1", "--raw"], 2, "are for images and series"),
     ],
 )
 def test_dissecting_what_cannot_be_is_refused(gpt2, arguments, code, message):

@@ -84,15 +84,12 @@ class Filter:
     def __init__(self, patterns: str | Iterable[str] | None) -> None:
         if isinstance(patterns, str):
             patterns = re.split(r",(?![^\[]*\])", patterns)  # not at commas inside brackets
-        if patterns is not None and not isinstance(patterns, Iterable):
-            raise UnknownStep(f"expected names of steps, as in 'A[3], mu[1,*]'; got {patterns!r}")
         self._patterns = None if patterns is None else {text: self._read(text) for text in patterns}
         self._met: set[str] = set()
 
     @staticmethod
     def _read(text: str) -> tuple[str, list[str]]:
-        pattern = r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*"
-        match = re.fullmatch(pattern, text) if isinstance(text, str) else None
+        match = re.fullmatch(r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*", text)
         if match is None:
             raise UnknownStep(
                 f"cannot read {text!r} as a step; expected the form A, A[3] or P[3,*]"
