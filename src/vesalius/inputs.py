@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from vesalius.checkpoints import preprocessor
 from vesalius.data import preprocessing
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
@@ -68,10 +69,8 @@ def class_names(model: Model) -> list[str]:
     classes = getattr(config, "outputs" if _is_series(config) else "classes", 0)
     if not classes or getattr(config, "head", "classes") != "classes":
         return []
-    names = model.preprocessing.get("names")
-    if not names and isinstance(labels := model.origin.get("id2label"), dict):
-        names = list(labels.values()) if len(labels) == classes else None
-    return preprocessing.class_names({"names": names or []}, classes)
+    names = model.preprocessing.get("names") or preprocessor.names(model.origin)
+    return preprocessing.class_names({"names": names}, classes)
 
 
 def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = False) -> list[Input]:
