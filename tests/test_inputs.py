@@ -200,7 +200,7 @@ def test_an_array_whose_header_claims_too_much_is_refused(vit, tmp_path):
         wrong = data.replace(b"(6, 6, 3), }".ljust(22), header)
         assert wrong != data
         (tmp_path / "a.npy").write_bytes(wrong)
-        with pytest.raises(BrokenFile, match="no array in NumPy's format"):
+        with pytest.raises(BrokenFile, match="cannot be read as NumPy's arrays"):
             read_input(vit, tmp_path / "a.npy")
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from vesalius.checkpoints import preprocessor
 from vesalius.data import preprocessing
+from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
-    BrokenFile,
     EmptySequence,
     NotFinite,
     SequenceTooLong,
@@ -95,7 +95,7 @@ def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = Fals
         if file.suffix.lower() != ".npy":
             reader = _series_file if _is_series(model.config) else _picture_file
             return reader(model, file, raw, invert)
-        array, source = _npy(file), str(file)
+        array, source = read_array(file), str(file)
     else:
         array, source = _array(given, f"{what}: {axes}"), ""
     if not array.size:
@@ -132,13 +132,6 @@ def read_input(
 
 def _is_series(config: Any) -> TypeGuard[configs.TST]:
     return isinstance(config, configs.TST)
-
-
-def _npy(file: Path) -> Array:
-    try:  # mapped, so that a header that claims too much is noticed before memory is asked for
-        return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
-    except Exception as error:  # of NumPy's reader, of the tokenizer that it uses, or of the system
-        raise BrokenFile(f"{file} is no array in NumPy's format: {error}") from error
 
 
 def _array(given: Any, expected: str) -> Array:
