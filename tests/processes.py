@@ -35,6 +35,12 @@ def shown(*arguments):
     return done.stdout
 
 
+def is_complaint(text):
+    """Whether this is all that is said of bad input: one line, after the usage where that helps."""
+    *before, last = text.splitlines()
+    return last.startswith("vesalius: ") and (not before or before[0].startswith("Usage: vesalius"))
+
+
 def _environment():
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 

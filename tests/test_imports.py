@@ -87,7 +87,7 @@ LAYERS = [
     {"models", "naming"},
     {"families"},
     {"equations", "recipes", "specimens"},
-    {"extras", "machine", "views"},
+    {"extras", "machine", "views", "arguments"},
     {"errors"},
 ]
 

@@ -17,6 +17,7 @@ from vesalius.families.components import Component, sum_of
 from vesalius.families.configs import Config
 from vesalius.families.formulas import Formula
 from vesalius.families.memory import carried
+from vesalius.views import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +47,8 @@ class Row:
         return self.__dict__.copy()
 
 
-@dataclass(frozen=True)
-class Count:
+@dataclass(frozen=True, repr=False)
+class Count(Shown):
     """The parameters of a model: the paper's table with numbers."""
 
     name: str
@@ -77,6 +78,41 @@ class Count:
             "also": self.also,
             **({} if self.checkpoint is None else {"checkpoint": self.checkpoint.to_json()}),
         }
+
+    def __repr__(self) -> str:
+        """The total, and what it is the sum of."""
+        parts = [row for row in self.rows if row.depth == 0]
+        symbols = max(len(row.symbol) for row in parts)
+        named = [f"  {row.symbol:{symbols}}  {row.name}" for row in parts]
+        wide, digits = max(map(len, named)), len(f"{self.total:,}")
+        lines = [
+            f"{name:{wide}}  {row.count * row.times:>{digits},}  {row.share:>6.1%}"
+            for name, row in zip(named, parts, strict=True)
+        ]
+        return "\n".join([f"{self.name}: {self.total:,} parameters, {self.formula}", *lines])
+
+    def view(self) -> Iterator[Part]:
+        rows: list[tuple[Any, ...]] = []
+        for row in self.rows:
+            numbers = f"= {row.numbers}" if row.numbers not in ("", row.formula) else ""
+            share = f"{100 * row.share:.1f} %"
+            times = f"× {row.times}" if row.times > 1 else ""
+            name = "  " * row.depth + row.name
+            formula = Cell(row.formula, below=numbers)
+            rows.append((row.symbol, name, formula, f"{row.count:,}", times, share))
+        total = Cell(f"{self.total:,}", bold=True)
+        rows.append(("θ", Cell("total", bold=True), self.formula, total))
+        heads = ("", "component", "formula", "parameters", "", "share")
+        family = family_of(self.config)
+        title = f"{self.name}: {family.title} (Section {family.sections})"
+        yield Table(heads, rows, right=(3, 4, 5), prose=(2,), beneath=(2,), title=title)
+        yield ", ".join(f"{name} {bytes_of(size)}" for name, size in self.bytes.items())
+        if self.checkpoint is not None:
+            yield "\n".join(["", *self.checkpoint.lines(self.total)])
+        if self.also:
+            yield "\nCounted differently, the same model has:"
+        for what, number in self.also.items():
+            yield f"{number:>13,}  {what}"
 
 
 def _size(component: Component, symbols: dict[str, Any]) -> int:
@@ -200,8 +236,8 @@ class CostRow:
         return self.__dict__.copy()
 
 
-@dataclass(frozen=True)
-class Cost:
+@dataclass(frozen=True, repr=False)
+class Cost(Shown):
     """What a model costs at a given length and batch; a multiply-add is two operations."""
 
     name: str
@@ -238,6 +274,49 @@ class Cost:
             "training_bytes": {**self.memory, "total": sum(self.memory.values())},
             "carried_bytes": dict([self.carried]) if self.carried else {},
         }
+
+    @property
+    def _title(self) -> str:
+        many = f"{self.batch} sequences" if self.batch > 1 else "one sequence"
+        return f"{many} of {self.length:,} {'token' if self.length == 1 else 'tokens'}"
+
+    def __repr__(self) -> str:
+        """What a pass, a step of training and its memory come to."""
+        lines = [
+            f"{self.name} on {self._title}:",
+            f"  {self.forward:,} operations forward, {self.training_step:,} a training step",
+            f"  {bytes_of(sum(self.memory.values()))} of memory to train in float32 with Adam",
+        ]
+        if self.carried:
+            lines.append(f"  generation keeps {self.carried[0]}: {bytes_of(self.carried[1])}")
+        return "\n".join(lines)
+
+    def view(self) -> Iterator[Part]:
+        rows: list[tuple[Any, ...]] = []
+        for row in self.rows:
+            formula = "" if row.formula == "0" else row.formula
+            times = f"× {row.times}" if row.times > 1 else ""
+            numbers = (row.forward, row.forward + row.backward, row.pointwise)
+            shown = tuple(f"{n:,}" if n else "" for n in numbers)
+            rows.append((_label(row.equation), row.name, formula, times, *shown))
+        totals = (self.forward, self.training_step, self.pointwise)
+        bold = tuple(Cell(f"{n:,}", bold=True) for n in totals)
+        rows.append((Cell("total", bold=True), "", "", "", *bold))
+        heads = ("", "step", "products", "", "forward", "training step", "pointwise")
+        title = f"Operations on {self._title}; a multiply-add is two"
+        yield Table(heads, rows, right=(3, 4, 5, 6), prose=(2,), beneath=(1, 2), title=title)
+        yield "Forward and training step are matrix products, pointwise all else of a forward pass."
+        memory = [(what, bytes_of(size)) for what, size in self.memory.items()]
+        memory.append(("total", bytes_of(sum(self.memory.values()))))
+        yield Table(("memory of a training step", "float32"), memory, right=(1,))
+        if self.carried:
+            yield f"Generation keeps {self.carried[0]}: {bytes_of(self.carried[1])}"
+
+
+def _label(equation: str) -> str:
+    if equation.isdigit():
+        return f"({equation})"
+    return f"§{equation}" if "." in equation else f"Fig. {equation}"
 
 
 def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Any) -> Cost:

@@ -4,7 +4,7 @@ Static vectors are columns of E; contextual ones are hidden states. What the sta
 step, is left to ``dissection``.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vesalius import arguments
 from vesalius import equations as eq
 from vesalius.checkpoints import files
 from vesalius.equations import OneHot
@@ -24,13 +25,15 @@ from vesalius.errors import (
     UnknownSetting,
     Unwritable,
     WrongKind,
-    nearest,
 )
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Tokenizer
+from vesalius.views import Part, Shown, Table
 
+SHOWN = 20
+"""Texts that a table shows."""
 WHAT = ("mean", "cls", "tokens", "static")
 """What a text can be embedded as."""
 AT_ONCE = 4096
@@ -39,8 +42,8 @@ Progress = Callable[[int, int], None]
 """Told how many texts are done, and of how many."""
 
 
-@dataclass(frozen=True)
-class Embeddings:
+@dataclass(frozen=True, repr=False)
+class Embeddings(Shown):
     """The vectors of some texts, in the order in which they were given."""
 
     texts: list[str]
@@ -73,6 +76,23 @@ class Embeddings:
         rows = zip(self.texts, self.tokens, self.vectors, strict=True)
         found = [{"text": t, "tokens": p, "vector": v.tolist()} for t, p, v in rows]
         return {"what": self.what, "layer": self.layer, "texts": found}
+
+    def __repr__(self) -> str:
+        many = "1 text" if len(self.texts) == 1 else f"{len(self.texts):,} texts"
+        layer = "" if self.layer is None else f" after layer {self.layer}"
+        return f"Embeddings: {self.what}{layer} of {many}, {self.vectors[0].shape[-1]} numbers each"
+
+    def view(self) -> Iterator[Part]:
+        rows = []
+        for text, vectors in zip(self.texts[:SHOWN], self.vectors, strict=False):
+            numbers = "  ".join(f"{x:.4f}" for x in vectors.ravel()[:4])
+            shape = " × ".join(map(str, vectors.shape))
+            short = text if len(text) <= 48 else f"{text[:47]}…"
+            rows.append((short, shape, f"{np.linalg.norm(vectors):.4g}", f"{numbers} …"))
+        heads = ("text", "shape", "norm", "first numbers")
+        yield Table(heads, rows, right=(2,), prose=(0,))
+        if more := len(self.texts) - len(rows):
+            yield f"{more:,} more texts are left out; to_json and save have all"
 
 
 def require_saveable(file: Path, what: str) -> None:
@@ -115,10 +135,10 @@ def embed(
     """
     model = loaded(model)
     require_served(model, "embed")
+    layer = None if layer is None else arguments.whole("layer", layer)
     _require_possible(model, what, layer)
-    if batch < 1:
-        raise ImpossibleSetting(f"batch must be at least 1, got {batch}")
-    texts = [texts] if isinstance(texts, str) else list(texts)
+    batch, texts = arguments.whole("batch", batch, least=1), arguments.texts("texts", texts)
+    arguments.callback("progress", progress)
     if not texts:
         raise EmptyCorpus("there are no texts; expected one at least")
     tokenizer, tell = tokenizer_of(model), progress or (lambda done, of: None)
@@ -274,10 +294,9 @@ def similar(
     """
     model = loaded(model)
     require_served(model, "similar")
-    if top < 1:
-        raise ImpossibleSetting(f"top must be at least 1, got {top}")
-    if distance not in DISTANCES:
-        raise UnknownSetting(f"unknown distance {distance!r}; {nearest(distance, DISTANCES)}")
+    query, top = arguments.text("query", query), arguments.whole("top", top, least=1)
+    distance = arguments.choice("distance", distance, DISTANCES)
+    arguments.callback("progress", progress)
     if among is None:
         if what not in (None, "static"):
             raise ImpossibleSetting(
@@ -288,7 +307,7 @@ def similar(
     what = what or ("static" if model.family == "ffnn" else "mean")
     if what == "tokens":
         raise ImpossibleSetting("texts are compared by one vector each, so not by tokens")
-    texts = [among] if isinstance(among, str) else list(among)
+    texts = arguments.texts("among", among)
     if not texts:
         raise EmptyCorpus("there are no texts to compare with; expected one at least")
     found = embed(model, [query], what, truncate=truncate).vectors[0]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
+from vesalius import arguments
 from vesalius.data import registry, stories
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
@@ -36,6 +37,7 @@ from vesalius.machine import usable_cache
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.serving import LANGUAGE
 from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.views import Shown, Table, in_lines
 
 if TYPE_CHECKING:
     from vesalius.training.objectives import Objective
@@ -52,8 +54,8 @@ SEED = 0
 """What masks and sentence pairs follow from."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """What an evaluation gave."""
 
     corpus: str
@@ -82,9 +84,31 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "distance": self.distance}
 
+    def __repr__(self) -> str:
+        return in_lines(self)
 
-@dataclass(frozen=True)
-class Measures:
+    def view(self) -> Iterator[Table | str]:
+        rows = [
+            ("tokens", f"{self.tokens:,}"),
+            ("nats a token", f"{self.loss:.4f}"),
+            ("perplexity", f"{self.perplexity:,.2f}"),
+            ("likeliest token right", f"{self.accuracy:.2%}"),
+            ("bits a byte", f"{self.bits_per_byte:.4f}"),
+        ]
+        if self.unknown:
+            share = self.unknown / self.tokens
+            rows.insert(1, ("of them unknown words", f"{self.unknown:,} ({share:.2%})"))
+        if self.distance is not None:
+            rows += [
+                ("nats a word", f"{self.nats_per_word:.4f}"),
+                ("of the grammar itself", f"{self.floor:.4f}"),
+                ("distance to the floor", f"{self.distance:.4f}"),
+            ]
+        yield Table((self.corpus, ""), rows, right=(1,))
+
+
+@dataclass(frozen=True, repr=False)
+class Measures(Shown):
     """What an evaluation of another model than of the next token gave."""
 
     corpus: str
@@ -97,10 +121,21 @@ class Measures:
         about = {"corpus": self.corpus, "objective": self.objective, "examples": self.examples}
         return {**about, **self.numbers}
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
+    def view(self) -> Iterator[Table | str]:
+        rows = [("examples", f"{self.examples:,}")]
+        for name, number in self.numbers.items():
+            shown = f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
+            rows.append((name.replace("_", " "), shown))
+        yield self.objective
+        yield Table((self.corpus, ""), rows, right=(1,))
+
 
 def evaluate(
     model: ModelLike,
-    corpus: str,
+    corpus: str | os.PathLike[str],
     stride: int | None = None,
     progress: Progress | None = None,
     dtype: str = "float32",
@@ -116,8 +151,9 @@ def evaluate(
         model = rounded(model)
     elif dtype != "float32":
         raise ImpossibleSetting(f"dtype must be float32 or int8, got {dtype!r}")
-    if stride is not None and stride < 1:
-        raise ImpossibleSetting(f"stride must be at least 1, got {stride}")
+    stride = None if stride is None else arguments.whole("stride", stride, least=1)
+    corpus = arguments.path("corpus", corpus)
+    arguments.callback("progress", progress)
     if model.family in LANGUAGE:
         return _every_token(model, corpus, stride, progress)
     if stride is not None:

@@ -2,18 +2,21 @@
 follows another (59). Training the heads is left to ``training``, measuring them to ``evaluation``.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from vesalius import arguments
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
-from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
+from vesalius.errors import EmptySequence, UnusableData, WrongKind
 from vesalius.generation.forward import hidden_states, mlm_logits, nsp_logits
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Encoded, Tokenizer
+from vesalius.views import Part, Shown, Table
 
 MASK = "[MASK]"
 
@@ -38,8 +41,8 @@ class Filled:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Filling:
+@dataclass(frozen=True, repr=False)
+class Filling(Shown):
     """All masks of a text in their order, and the text with the best candidate in each."""
 
     text: str
@@ -48,9 +51,24 @@ class Filling:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def __repr__(self) -> str:
+        lines = [
+            f"  [MASK] {number}: "
+            + ", ".join(f"{c.token!r} {c.probability:.1%}" for c in mask.candidates[:5])
+            for number, mask in enumerate(self.masks, 1)
+        ]
+        return "\n".join([self.text, *lines])
+
+    def view(self) -> Iterator[Part]:
+        yield self.text
+        for number, mask in enumerate(self.masks, 1):
+            rows = [(c.id, repr(c.token), f"{c.probability:.4f}") for c in mask.candidates]
+            title = f"[MASK] {number}, token {mask.position}"
+            yield Table(("id", "token", "probability"), rows, right=(0, 2), title=title)
+
 
 @dataclass(frozen=True)
-class NextSentence:
+class NextSentence(Shown):
     """Two probabilities that add up to one: the second text follows the first, or is not from
     there."""
 
@@ -59,6 +77,13 @@ class NextSentence:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def view(self) -> Iterator[Part]:
+        rows = [
+            ("it follows", f"{self.follows:.4f}"),
+            ("it is from elsewhere", f"{self.elsewhere:.4f}"),
+        ]
+        yield Table(("the second text", "probability"), rows, right=(1,))
 
 
 def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
@@ -69,8 +94,7 @@ def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
     """
     model = loaded(model)
     require_served(model, "fill")
-    if top < 1:
-        raise ImpossibleSetting(f"top must be at least 1, got {top}")
+    text, top = arguments.text("text", text), arguments.whole("top", top, least=1)
     _require_head(model, "mlm_head", "masked tokens", "BertForMaskedLM")
     tokenizer = tokenizer_of(model)
     mask = tokenizer.special.get(MASK)
@@ -101,6 +125,7 @@ def next_sentence(model: ModelLike, first: str, second: str) -> NextSentence:
         raise WrongKind("this bert has one segment, so it cannot tell two texts apart")
     tokenizer = tokenizer_of(model)
     for which, text in (("first", first), ("second", second)):
+        arguments.text(which, text)
         if not tokenizer.encode_many([text], framed=False)[0]:
             raise EmptySequence(f"the {which} text is empty; expected some words")
     pair = tokenizer.encode_pair(first, second)

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import naming
+from vesalius import arguments, naming
 from vesalius.checkpoints import (
     exchanging,
     files,
@@ -44,6 +44,7 @@ from vesalius.families.configs import Config, ViT
 from vesalius.families.sizes import HUB_NAMES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.views import Part, Shown, Table, shown_value
 
 PREPROCESSING, GENERATION = "preprocessing.json", "generation_config.json"
 SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -71,7 +72,7 @@ class State(UserDict[str, Array]):
         return dict(self.data)
 
 
-class Model:
+class Model(Shown):
     """One model. ``state`` holds its arrays in our layout; all else is made of it."""
 
     def __init__(
@@ -120,6 +121,36 @@ class Model:
     @property
     def family(self) -> str:
         return family_of(self.config).name
+
+    def __repr__(self) -> str:
+        """The family, its sizes, the parameters and the tokenizer."""
+        sizes = ", ".join(f"{name} {size:,}" for name, size in self._sizes().items())
+        return "\n  ".join([f"Model: {self._headline()}", sizes, self._words()])
+
+    def view(self) -> Iterator[Part]:
+        family = family_of(self.config)
+        rows = [
+            (name, rule["symbol"], shown_value(value), rule["meaning"])
+            for name, rule in self.config.settings().items()
+            if (value := getattr(self.config, name)) is not None
+        ]
+        title = f"{family.title} (Section {family.sections})"
+        heads = ("setting", "symbol", "value", "meaning")
+        yield self._headline()
+        yield Table(heads, rows, right=(2,), prose=(3,), title=title)
+        yield self._words()
+
+    def _headline(self) -> str:
+        trained = (array for name, array in self.state.items() if ".running_" not in name)
+        return f"{self.family}, {sum(array.size for array in trained):,} parameters, {self.dtype}"
+
+    def _words(self) -> str:
+        return "no tokenizer" if self.tokenizer is None else repr(self.tokenizer)
+
+    def _sizes(self) -> dict[str, int]:
+        """The settings that are numbers of something."""
+        settings = self.config.to_json().items()
+        return {name: value for name, value in settings if type(value) is int and value}
 
     @cached_property
     def parameters(self) -> Any:
@@ -255,6 +286,7 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
     from vesalius.families import configuration
 
     config = configuration(family, **settings)
+    seed = arguments.whole("seed", seed, least=0, below=2**63)
     build = family_of(config).network
     import torch
 

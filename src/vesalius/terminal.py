@@ -3,34 +3,29 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from vesalius.views import Cell, Shown, Table, bytes_of
+
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
+    from rich.text import Text
 
     from vesalius.classification import Classification
-    from vesalius.counting import Cost, Count
     from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
-    from vesalius.evaluation import Evaluation, Measures
     from vesalius.specimens import Card
-    from vesalius.verification import Verification
 
 
 COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
 """Of neighbouring tokens."""
-
-
-def setting_value(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "open", True: "true", False: "false"}[value]
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def setting_meaning(row: dict[str, Any]) -> str:
@@ -46,40 +41,11 @@ def show_equation(entry: "Equation") -> None:
     show(
         Text(f"{entry.label} {entry.title}", style="bold"),
         Text(f"Section {entry.section} · {file}:{line} · {entry.name}()", style="dim"),
-        Text(f"\n{indent(entry.plain, '    ')}\n", style="bold cyan"),
-        table(("symbol", "shape", "meaning"), symbols),
-        *([Text(f"\n{entry.remarks}")] if entry.remarks else []),
-        Text(f"\nLaTeX: {entry.latex}", style="dim"),
+        Text(f"\n{indent(entry.plain, '    ')}", style="bold cyan"),
+        table(("symbol", "shape", "meaning"), symbols, prose=(2,)),
+        *([Text(f"{entry.remarks}\n")] if entry.remarks else []),
+        Text(f"LaTeX: {entry.latex}", style="dim"),
     )
-
-
-def show_count(counted: "Count") -> None:
-    from rich.text import Text
-
-    from vesalius.families import FAMILIES
-
-    rows: list[tuple[Any, ...]] = []
-    for row in counted.rows:
-        formula = Text(row.formula)
-        if row.numbers not in ("", row.formula):
-            formula.append(f"\n= {row.numbers}", style="dim")
-        share = f"{100 * row.share:.1f} %"
-        times = f"× {row.times}" if row.times > 1 else ""
-        name = "  " * row.depth + row.name
-        rows.append((row.symbol, name, formula, f"{row.count:,}", times, share))
-    total = Text(f"{counted.total:,}", style="bold")
-    rows.append(("θ", Text("total", style="bold"), counted.formula, total))
-    heads = ("", "component", "formula", "parameters", "", "share")
-    family = FAMILIES[counted.family]
-    title = f"{counted.name}: {family.title} (Section {family.sections})"
-    sizes = ", ".join(f"{name} {bytes_of(size)}" for name, size in counted.bytes.items())
-    lines = [Text(f"\n{sizes}")]
-    if counted.checkpoint is not None:
-        lines += [Text(), *map(Text, counted.checkpoint.lines(counted.total))]
-    if counted.also:
-        lines.append(Text("\nCounted differently, the same model has:"))
-    lines += [Text(f"{number:>13,}  {what}") for what, number in counted.also.items()]
-    show(table(heads, rows, right=(3, 4, 5), title=title), *lines)
 
 
 def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) -> None:
@@ -89,7 +55,7 @@ def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) ->
     parts = [*trace.told(everything), *values, *trace.outcome(top)]
     if saved:
         parts.append(f"Saved {len(trace.steps)} steps to {saved}")
-    show(*map(_drawn, parts))
+    show(*parts)
 
 
 def show_classifications(results: "list[Classification]", top: int, alone: int) -> None:
@@ -110,28 +76,19 @@ def show_classifications(results: "list[Classification]", top: int, alone: int) 
             said = (str(result.label),) if labelled else ()
             many.append((result.source.removeprefix(file), *said, ", ".join(best)))
         heads = ("input", *(("says",) if labelled else ()), "classes")
-        parts += [table(heads, many, title=file.removesuffix(", ")), *_about(results[0])]
+        parts += [
+            table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", ")),
+            *_about(results[0]),
+        ]
     if known := [result.right for result in results if result.right is not None]:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
-    show(*map(_drawn, parts))
+    show(*parts)
 
 
 def _about(result: "Classification") -> list[str]:
     hint = [f"Note: {result.hint}."] if result.hint else []
     return [f"Input: {result.prepared}.", *hint]
-
-
-def _drawn(part: Any) -> Any:
-    from rich.text import Text
-
-    from vesalius.views import Table as View
-
-    if isinstance(part, str):
-        return Text(part)
-    if isinstance(part, View):
-        return table(part.heads, map(tuple, part.rows), right=tuple(part.right), title=part.title)
-    return part
 
 
 def width() -> int:
@@ -140,55 +97,6 @@ def width() -> int:
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
     return Console().width if terminal or "COLUMNS" in os.environ else 120
-
-
-def show_verification(result: "Verification") -> None:
-    from rich.text import Text
-
-    rows = []
-    for row in result.rows:
-        numbers = tuple(
-            f"{row.distance[dtype]:.1e}" if dtype in row.distance else ""
-            for dtype in ("float32", "float64")
-        )
-        rows.append((row.step, row.peer, *numbers, "" if row.fine else "parts"))
-    first = result.first_divergence
-    verdict = (
-        f"All {len(rows)} steps agree."
-        if first is None
-        else f"First divergence: {first.step} against {first.peer}."
-    )
-    heads = ("step", "equations against", "float32", "float64", "")
-    show(table(heads, rows, right=(2, 3)), Text(verdict, style="bold"))
-
-
-def show_evaluation(result: "Evaluation | Measures") -> None:
-    from vesalius.evaluation import Measures
-
-    if isinstance(result, Measures):
-        rows = [("examples", f"{result.examples:,}")]
-        for name, number in result.numbers.items():
-            shown = f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
-            rows.append((name.replace("_", " "), shown))
-        show(result.objective, table((result.corpus, ""), rows, right=(1,)))
-        return
-    rows = [
-        ("tokens", f"{result.tokens:,}"),
-        ("nats a token", f"{result.loss:.4f}"),
-        ("perplexity", f"{result.perplexity:,.2f}"),
-        ("likeliest token right", f"{result.accuracy:.2%}"),
-        ("bits a byte", f"{result.bits_per_byte:.4f}"),
-    ]
-    if result.unknown:
-        share = result.unknown / result.tokens
-        rows.insert(1, ("of them unknown words", f"{result.unknown:,} ({share:.2%})"))
-    if result.distance is not None:
-        rows += [
-            ("nats a word", f"{result.nats_per_word:.4f}"),
-            ("of the grammar itself", f"{result.floor:.4f}"),
-            ("distance to the floor", f"{result.distance:.4f}"),
-        ]
-    show(table((result.corpus, ""), rows, right=(1,)))
 
 
 def show_tokens(text: str, rows: list[dict[str, Any]]) -> None:
@@ -204,7 +112,8 @@ def show_tokens(text: str, rows: list[dict[str, Any]]) -> None:
         token = Text(repr(row["token"]), style=style)
         cells.append((row["id"], token, row["bytes"], row["start"], row["end"]))
     painted.append(text[done:])
-    show(painted, table(("id", "token", "bytes", "from", "to"), cells, right=(0, 3, 4)))
+    heads = ("id", "token", "bytes", "from", "to")
+    show(painted, table(heads, cells, right=(0, 3, 4), prose=(2,)))
 
 
 def show_cards(cards: "dict[str, Card]") -> None:
@@ -221,7 +130,7 @@ def show_cards(cards: "dict[str, Card]") -> None:
         )
         for name, card in cards.items()
     ]
-    show(table(heads, rows, right=(2, 4, 5)))
+    show(table(heads, rows, right=(2, 4, 5), prose=(3, 6)))
 
 
 def show_card(card: "Card") -> None:
@@ -241,50 +150,21 @@ def show_card(card: "Card") -> None:
         (f"[{part}]", ", ".join(f"{k} {v}" for k, v in how.items() if v is not None))
         for part, how in recipe.items()
     ]
-    show(Text(card.title, style="bold"), table(("", ""), rows), table(("recipe", ""), said))
-
-
-def show_cost(costs: "Cost") -> None:
-    from rich.text import Text
-
-    rows: list[tuple[Any, ...]] = []
-    for row in costs.rows:
-        formula = "" if row.formula == "0" else row.formula
-        times = f"× {row.times}" if row.times > 1 else ""
-        numbers = (row.forward, row.forward + row.backward, row.pointwise)
-        shown = tuple(f"{n:,}" if n else "" for n in numbers)
-        rows.append((label(row.equation), row.name, formula, times, *shown))
-    totals = (costs.forward, costs.training_step, costs.pointwise)
-    bold = tuple(Text(f"{n:,}", style="bold") for n in totals)
-    rows.append(("", Text("total", style="bold"), "", "", *bold))
-    heads = ("", "step", "products", "", "forward", "training step", "pointwise")
-    many = f"{costs.batch} sequences" if costs.batch > 1 else "one sequence"
-    title = f"Operations on {many} of {costs.length} tokens; a multiply-add is two"
-    memory = [(what, bytes_of(size)) for what, size in costs.memory.items()]
-    memory.append(("total", bytes_of(sum(costs.memory.values()))))
-    lines = (
-        [Text(f"\nGeneration keeps {costs.carried[0]}: {bytes_of(costs.carried[1])}")]
-        if costs.carried
-        else []
-    )
-    show(
-        Text(),
-        table(heads, rows, right=(3, 4, 5, 6), title=title),
-        Text(
-            "\nForward and training step are matrix products; pointwise is all else in a forward "
-            "pass.\n"
-        ),
-        table(("memory of a training step", "float32"), memory, right=(1,)),
-        *lines,
-    )
+    heads = (("", ""), ("recipe", ""))
+    tables = (table(head, part, prose=(1,)) for head, part in zip(heads, (rows, said), strict=True))
+    show(Text(card.title, style="bold"), *tables)
 
 
 def show_recipes(recipes: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     show(
-        table(("name", "corpus", "what"), [(r["name"], r["corpus"], r["title"]) for r in recipes]),
-        Text("\nvesalius recipes NAME shows one; vesalius train NAME trains by it"),
+        table(
+            ("name", "corpus", "what"),
+            [(r["name"], r["corpus"], r["title"]) for r in recipes],
+            prose=(2,),
+        ),
+        Text("vesalius recipes NAME shows one; vesalius train NAME trains by it"),
     )
 
 
@@ -293,7 +173,8 @@ def show_corpora(corpora: list[dict[str, Any]]) -> None:
         (c["name"], c["kind"], bytes_of(c["bytes"]) if c["files"] else "", c["licence"], c["where"])
         for c in corpora
     ]
-    show(table(("corpus", "kind", "size", "licence", "where"), rows, right=(2,)))
+    heads = ("corpus", "kind", "size", "licence", "where")
+    show(table(heads, rows, right=(2,), prose=(3, 4)))
 
 
 def show_corpus(corpus: dict[str, Any]) -> None:
@@ -310,7 +191,7 @@ def show_corpus(corpus: dict[str, Any]) -> None:
     ]
     if files:
         rows = [(f["path"], f"{f['bytes']:,}", f["sha256"][:12], f["state"]) for f in files]
-        parts += [Text(), table(("file", "bytes", "SHA-256", ""), rows, right=(1,))]
+        parts += [table(("file", "bytes", "SHA-256", ""), rows, right=(1,))]
     if here := [f["found"] for f in files if f["found"]]:
         parts.append(Text(f"here: {folder_of(here)}"))
     parts += [Text(address, style="dim") for f in files for address in f["addresses"]]
@@ -355,61 +236,129 @@ def fetching() -> "Iterator[Progress]":
         yield move
 
 
-def label(equation: str) -> str:
-    if equation.isdigit():
-        return f"({equation})"
-    return f"§{equation}" if "." in equation else f"Fig. {equation}"
-
-
-def bytes_of(size: int) -> str:
-    """A size in the unit that suits it, to four digits."""
-    units = ("bytes", "kB", "MB", "GB", "TB")
-    power = min((len(str(size)) - 1) // 3, len(units) - 1)
-    if power == 0:
-        return f"{size} bytes"
-    whole, rest = divmod(size, 1000**power)
-    return (
-        f"{whole:,} {units[power]}"
-        if whole >= 1000
-        else (f"{whole + rest / 1000**power:.4g} {units[power]}")
-    )
-
-
 def table(
-    heads: Iterable[str],
-    rows: Iterable[tuple[Any, ...]],
+    heads: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
     right: tuple[int, ...] = (),
+    prose: tuple[int, ...] = (),
     title: str = "",
-) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=Text(title, style="italic") if title else None,
-        title_justify="left",
-        pad_edge=False,
-    )
-    for i, head in enumerate(heads):
-        table.add_column(head, justify="right" if i in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    return table
+) -> Table:
+    return Table(heads, rows, right, prose, title=title)
 
 
 def show(*things: Any) -> None:
-    """Print tables and texts; a pipe gets lines of 120 characters."""
+    """Print results, tables and texts; a pipe's lines have 120 characters, or as COLUMNS says."""
     from rich.console import Console
 
     class Pipe(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # which the command line knows how to end on
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    console = Pipe(width=None if terminal else 120, highlight=False)
+    console = Pipe(width=width(), highlight=False)
     for thing in things:
-        console.print(thing)
+        for part in thing.view() if isinstance(thing, Shown) else [thing]:
+            text = laid_out(part, console) if isinstance(part, Table) else _text(part)
+            # An address or a formula without spaces is left to the terminal, so that it stays one.
+            whole = any(len(word) > console.width for word in text.plain.split())
+            console.print(text, soft_wrap=whole)
+
+
+def laid_out(table: Table, console: "Console") -> "Text":
+    """A table that fits: prose wraps between words, or goes beneath; else a record for each row.
+
+    Numbers and names are never split, since half of one reads like another.
+    """
+    from rich.text import Text
+
+    grid = [[_text(cell) for cell in row] for row in table.rows]
+    beside, beneath = list(range(len(table.heads))), list(table.beneath)
+    above = [i for i in beside if i not in beneath]
+    for columns, gap, least in (beside, 3, 30), (above, 3, 30), (beside, 2, 0), (above, 2, 0):
+        widths = _widths(table, grid, columns, console.width - 2 - gap * (len(columns) - 1), least)
+        if widths:
+            break
+    else:
+        return _records(table, grid)
+    heads = [_text(head, "bold") for head in table.heads]
+    ruled = "─" * (sum(widths.values()) + gap * (len(widths) - 1))
+    lines = [_text(table.title, "italic")] if table.title else []
+    lines.append(Text())
+    if any(table.heads):
+        lines += [*_row(heads, table, widths, gap, console), Text(f" {ruled}")]
+    for row in grid:
+        lines += _row(row, table, widths, gap, console)
+        below = [row[i] for i in beneath if i not in widths and i < len(row) and row[i].plain]
+        if below:
+            indent = 1 + gap + widths[0]
+            flat = Text("   ").join(Text(" ").join(cell.split("\n")) for cell in below)
+            for line in flat.wrap(console, console.width - indent):
+                line.rstrip()
+                lines.append(Text.assemble(" " * indent, line, style="dim"))
+    return Text("\n").join([*lines, Text()])
+
+
+def _row(
+    row: "list[Text]", table: Table, widths: dict[int, int], gap: int, console: "Console"
+) -> "Iterator[Text]":
+    """The lines of one row; a cell's own may be several."""
+    from rich.text import Text
+
+    cells = [list(cell.wrap(console, widths[i])) for i, cell in enumerate(row) if i in widths]
+    cells += [[]] * (len(widths) - len(cells))
+    for parts in zip_longest(*cells, fillvalue=Text()):
+        padded = []
+        for part, (i, width) in zip(parts, widths.items(), strict=True):
+            space = " " * max(0, width - part.cell_len)
+            padded.append(Text.assemble(*((space, part) if i in table.right else (part, space))))
+        line = Text(" ").append(Text(" " * gap).join(padded))
+        line.rstrip()
+        yield line
+
+
+def _widths(
+    table: Table, grid: "list[list[Text]]", columns: list[int], room: int, enough: int
+) -> dict[int, int] | None:
+    """What each column gets of the room: all it wants, but prose may have less.
+
+    Never less than its longest word, nor than ``enough``; None where that does not fit.
+    """
+    from rich.cells import cell_len
+
+    given, least = {}, {}
+    for i in columns:
+        texts = [table.heads[i], *(row[i].plain for row in grid if i < len(row))]
+        given[i] = max(cell_len(line) for text in texts for line in text.split("\n"))
+        longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
+        least[i] = min(given[i], max(longest, enough)) if i in table.prose else given[i]
+    while sum(given.values()) > room:
+        widest = max(columns, key=lambda i: given[i] if given[i] > least[i] else -1)
+        if given[widest] <= least[widest]:
+            return None
+        given[widest] -= 1
+    return given
+
+
+def _records(table: Table, grid: "list[list[Text]]") -> "Text":
+    """Every row by itself: its heads and cells, one a line."""
+    from rich.text import Text
+
+    widest = max(map(len, table.heads))
+    lines = [_text(table.title, "italic")] if table.title else []
+    for row in grid:
+        named = zip(table.heads, row, strict=False)
+        lines += [Text(), *(Text.assemble(f" {h:{widest}}  ", c) for h, c in named if c.plain)]
+    return Text("\n").join([*lines, Text()])
+
+
+def _text(cell: Any, style: str = "") -> "Text":
+    from rich.text import Text
+
+    if isinstance(cell, Text):
+        return cell
+    if not isinstance(cell, Cell):
+        return Text(str(cell), style=style)
+    text = Text(cell.text, style="bold" if cell.bold else "")
+    return text.append(f"\n{cell.below}", style="dim") if cell.below else text
 
 
 def show_json(value: Any) -> None:

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import index
@@ -25,6 +25,7 @@ from vesalius.extras import require
 from vesalius.families import configs, family_of
 from vesalius.families.configs import Config
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.views import Part, Shown, Table
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Relative to the largest number of a step: a wrong GELU is 4.7e-4 away, a rounding 6e-8 or 1e-16.
@@ -67,8 +68,8 @@ class Agreement:
         return {"step": self.step, "peer": self.peer, **self.distance, "agrees": self.fine}
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """The agreement of every step that is shared."""
 
     rows: tuple[Agreement, ...]
@@ -84,6 +85,35 @@ class Verification:
             "first_divergence": first.to_json() if first else None,
             "steps": [row.to_json() for row in self.rows],
         }
+
+    @property
+    def verdict(self) -> str:
+        first = self.first_divergence
+        if first is None:
+            return f"All {len(self.rows)} steps agree."
+        return f"First divergence: {first.step} against {first.peer}."
+
+    def __repr__(self) -> str:
+        """The verdict, and how far the furthest step is in each precision."""
+        lines = [self.verdict]
+        for dtype, tolerance in TOLERANCE.items():
+            rows = [row for row in self.rows if dtype in row.distance]
+            if rows:
+                worst = max(rows, key=lambda row: row.distance[dtype])
+                lines.append(
+                    f"  {dtype}: {worst.distance[dtype]:.1e} at most, in {worst.step} against "
+                    f"{worst.peer}; allowed is {tolerance:.0e}"
+                )
+        return "\n".join(lines)
+
+    def view(self) -> Iterator[Part]:
+        rows = []
+        for row in self.rows:
+            far = (f"{row.distance[d]:.1e}" if d in row.distance else "" for d in TOLERANCE)
+            rows.append((row.step, row.peer, *far, "" if row.fine else "parts"))
+        heads = ("step", "equations against", *TOLERANCE, "")
+        yield Table(heads, rows, right=(2, 3))
+        yield self.verdict
 
 
 def verify(

@@ -22,12 +22,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under heads. Columns in ``right`` are aligned there; those in ``prose`` may wrap."""
+    """Rows under heads. Columns in ``right`` are aligned there; those in ``prose`` may wrap, and
+    those in ``beneath`` go below their row where a terminal is narrow."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
     right: Sequence[int] = ()
     prose: Sequence[int] = ()
+    beneath: Sequence[int] = ()
     title: str = ""
 
 
@@ -46,9 +48,9 @@ class Shown:
 
 
 STYLE = """
-.vesalius { font: 13px/1.45 system-ui, sans-serif; max-height: 42em; overflow: auto }
+.vesalius { font: 13px/1.45 system-ui, sans-serif; max-height: 64em; overflow: auto }
 .vesalius table { border-collapse: collapse; margin: .4em 0 .8em; font-size: inherit }
-.vesalius caption { text-align: left; font-weight: 600; padding: .2em .6em .4em }
+.vesalius caption { text-align: left; white-space: nowrap; font-weight: 600; padding: .3em .6em }
 .vesalius th, .vesalius td { text-align: left; vertical-align: top; padding: .15em .6em;
   border: 0; background: none; color: inherit; white-space: pre }
 .vesalius .prose { white-space: pre-wrap; max-width: 32em }
@@ -64,6 +66,38 @@ def html(*parts: Part) -> str:
     """Tables and lines as one piece of HTML; whatever they hold is escaped."""
     shown = (_table(part) if isinstance(part, Table) else _line(part) for part in parts)
     return f'<div class="vesalius"><style>{STYLE}</style>{"".join(shown)}</div>'
+
+
+def in_lines(shown: Shown) -> str:
+    """A small view as plain text, for a repr: a line for each row."""
+    lines = []
+    for part in shown.view():
+        if not isinstance(part, Table):
+            lines.append(part)
+            continue
+        lines += [text for text in (part.title, "  ".join(filter(None, part.heads))) if text]
+        rows = [[str(cell) for cell in row] for row in part.rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += ["  " + "  ".join(_aligned(part, row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def _aligned(table: Table, row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
+    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield f"{cell:>{width}}" if i in table.right else f"{cell:{width}}"
+
+
+def short(value: Any, most: int) -> str:
+    """The beginning of a value's repr."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shown_value(value: Any) -> str:
+    """A setting's value for people."""
+    if value is None or isinstance(value, bool):
+        return {None: "open", True: "true", False: "false"}[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _line(text: str) -> str:
@@ -88,3 +122,17 @@ def _cell(table: Table, tag: str, column: int, given: Any) -> str:
     kinds = " ".join(name for name in ("right", "prose") if column in getattr(table, name))
     opening = f'<{tag} class="{kinds}">' if kinds else f"<{tag}>"
     return f"{opening}{text}{below}</{tag}>"
+
+
+def bytes_of(size: int) -> str:
+    """A size in the unit that suits it, to four digits."""
+    units = ("bytes", "kB", "MB", "GB", "TB")
+    power = min((len(str(size)) - 1) // 3, len(units) - 1)
+    if power == 0:
+        return f"{size} bytes"
+    whole, rest = divmod(size, 1000**power)
+    return (
+        f"{whole:,} {units[power]}"
+        if whole >= 1000
+        else (f"{whole + rest / 1000**power:.4g} {units[power]}")
+    )

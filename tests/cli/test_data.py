@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from processes import vesalius
+from processes import is_complaint, vesalius
 
 from vesalius import terminal
 from vesalius.cli import cli
@@ -147,7 +147,7 @@ def test_what_cannot_be_got_is_said_in_one_line(environment, arguments, code, me
     done = vesalius("data", *arguments, env=environment)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
+    assert is_complaint(done.stderr)
     assert message in done.stderr
 
 
@@ -155,5 +155,5 @@ def test_a_cache_that_cannot_be_written_is_named(environment, tmp_path):
     (tmp_path / "cache").write_text("a file in the place of the folder")
     done = vesalius("data", "get", "etth1", env=environment)
     assert done.returncode == 3
-    assert done.stderr.count("\n") == 1
+    assert is_complaint(done.stderr)
     assert "set VESALIUS_CACHE to another folder" in done.stderr

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import SECONDS, shown, vesalius
+from processes import SECONDS, is_complaint, shown, vesalius
 
 import vesalius as package
 
@@ -124,7 +124,7 @@ def test_bad_input_is_one_line(arguments, message):
     done = vesalius("generate", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert is_complaint(done.stderr)
     assert done.stdout == ""
 
 
@@ -133,4 +133,16 @@ def test_a_file_of_prompts_has_to_be_text(tmp_path):
     done = vesalius("generate", "gpt", "--file", tmp_path / "prompts.txt")
     assert done.returncode == 2
     assert "is not UTF-8: byte 0xff at offset 10" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert is_complaint(done.stderr)
+
+
+def test_prompts_may_be_ids_and_ids_are_printed(tmp_path):
+    wanted = package.generate(package.load("gpt"), [707, 2268, 339], 4, seed=3).ids
+    line = " ".join(map(str, [707, 2268, 339, *wanted]))
+    how = ("--ids", "-n", "4", "--seed", "3")
+    assert shown("generate", "gpt", "707 2268, 339", *how) == f"{line}\n"
+    (tmp_path / "ids.txt").write_text("707 2268 339\n707 2268 339\n")
+    assert shown("generate", "gpt", "--file", tmp_path / "ids.txt", *how) == f"{line}\n{line}\n"
+    done = vesalius("generate", "gpt", "He shook", "--ids")
+    assert done.returncode == 2
+    assert done.stderr.endswith("expected token ids, as in '3 1 4', got 'He shook'\n")

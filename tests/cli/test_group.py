@@ -123,3 +123,35 @@ def test_the_exit_code_that_a_verb_asks_for_is_that_of_the_process(code):
         raise click.exceptions.Exit(code)
 
     assert _guarded(lambda: verb.main([], standalone_mode=False)) == code
+
+
+@pytest.mark.parametrize("path", [[], ["data"], ["tokenizer"]], ids=" ".join)
+def test_a_group_alone_prints_its_help_as_help(path):
+    done = vesalius(*path)
+    assert done.returncode == 2
+    assert done.stderr == shown(*path, "--help")
+    assert max(map(len, done.stderr.splitlines())) <= 100
+
+
+def demanding():
+    return [
+        pytest.param(path, id=" ".join(path))
+        for _, path in (parameter.values for parameter in verbs())
+        if any(p.required for p in _command(path).params)
+    ]
+
+
+def _command(path):
+    command = cli
+    for name in path:
+        command = command.commands[name]
+    return command
+
+
+@pytest.mark.parametrize("path", demanding())
+def test_a_verb_without_its_arguments_says_how_it_is_used_and_what_is_missing(path):
+    done = vesalius(*path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Usage: vesalius {' '.join(path)} [OPTIONS] ")
+    assert "\nvesalius: Missing " in done.stderr
+    assert done.stdout == ""

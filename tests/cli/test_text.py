@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from processes import shown, vesalius
+from processes import is_complaint, shown, vesalius
 
 
 def test_tokenize_shows_pieces_ids_bytes_and_offsets(gpt2):
@@ -63,5 +63,22 @@ def test_a_tokenizer_is_trained_and_used(tmp_path, kind):
 def test_tokenizing_what_cannot_be_is_refused(arguments, message):
     done = vesalius(*arguments)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert is_complaint(done.stderr)
     assert message in done.stderr
+
+
+def test_tokenize_reads_a_file_or_standard_input_whole(gpt2, tmp_path):
+    (tmp_path / "text.txt").write_text("take my\numbrella\n")
+    rows = shown("tokenize", gpt2, "take my\numbrella\n", "--json")
+    assert shown("tokenize", gpt2, "--file", str(tmp_path / "text.txt"), "--json") == rows
+    for arguments in ([gpt2, "-"], [gpt2, "--file", "-"]):
+        done = vesalius("tokenize", *arguments, "--json", input="take my\numbrella\n")
+        assert (done.stdout, done.stderr) == (rows, "")
+    done = vesalius("tokenize", "--rule", "spaces", "-", input="to take\n")
+    assert done.stdout == "to · take\n"
+
+
+def test_tokenize_says_how_it_is_used_where_something_is_missing(gpt2):
+    done = vesalius("tokenize", gpt2)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: vesalius tokenize [OPTIONS] [MODEL] [TEXT]\nvesalius: ")

@@ -93,8 +93,11 @@ def _guarded(run: Callable[[], Any]) -> int:
     try:
         code = run()  # click catches a verb's Exit, and returns its code
         return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help(), err=True)
+        return 2
     except click.ClickException as error:
-        return _fail(error.format_message(), 2)
+        return _fail(error.format_message(), 2, _usage(error))
     except VesaliusError as error:
         return _fail(str(error), 2)
     except (KeyboardInterrupt, click.Abort):
@@ -111,6 +114,16 @@ def _guarded(run: Callable[[], Any]) -> int:
         return _fail(str(error), 3)
 
 
-def _fail(message: str, code: int) -> int:
+def _usage(error: click.ClickException) -> str:
+    """How the verb is used, where that is what was wrong; a bad value says itself what it is."""
+    ctx = getattr(error, "ctx", None)
+    value = isinstance(error, click.BadParameter)
+    missing = isinstance(error, click.MissingParameter)
+    return ctx.get_usage() if ctx is not None and (missing or not value) else ""
+
+
+def _fail(message: str, code: int, usage: str = "") -> int:
+    if usage:
+        click.echo(usage, err=True)
     click.echo(f"vesalius: {' '.join(message.split())}", err=True)
     return code

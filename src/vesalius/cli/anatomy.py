@@ -22,6 +22,7 @@ def models(model: str | None, as_json: bool) -> None:
     """
     from vesalius.counting import count, described
     from vesalius.families import FAMILIES, SIZES, names
+    from vesalius.views import shown_value
 
     if model:
         config, _, _ = described(model)
@@ -36,13 +37,15 @@ def models(model: str | None, as_json: bool) -> None:
             (
                 r["name"],
                 r["symbol"],
-                terminal.setting_value(r["value"]),
+                shown_value(r["value"]),
                 terminal.setting_meaning(r),
             )
             for r in rows
         ]
         return terminal.show(
-            terminal.table(("setting", "symbol", "value", "meaning"), shown, title=model)
+            terminal.table(
+                ("setting", "symbol", "value", "meaning"), shown, prose=(3,), title=model
+            )
         )
     found: list[dict[str, Any]] = []
     for name in names():
@@ -52,12 +55,11 @@ def models(model: str | None, as_json: bool) -> None:
         found.append({"name": name, **numbers, "source": source})
     if as_json:
         return terminal.show_json(found)
+    heads = ("model", "family", "parameters", "source")
     listed = [
         (m["name"], FAMILIES[m["family"]].title, f"{m['parameters']:,}", m["source"]) for m in found
     ]
-    return terminal.show(
-        terminal.table(("model", "family", "parameters", "source"), listed, right=(2,))
-    )
+    return terminal.show(terminal.table(heads, listed, right=(2,), prose=(1, 3)))
 
 
 @click.command()
@@ -78,7 +80,9 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
     if as_json:
         return terminal.show_json([entry.to_json() for entry in found])
     rows = [(e.label, e.section, e.title, e.plain.split("\n")[0]) for e in found]
-    return terminal.show(terminal.table(("", "section", "title", "formula"), rows, right=(0,)))
+    return terminal.show(
+        terminal.table(("", "section", "title", "formula"), rows, right=(0,), prose=(2, 3))
+    )
 
 
 @click.command()
@@ -116,9 +120,9 @@ def count(
     if as_json:
         terminal.show_json(counted.to_json() | ({"cost": costs.to_json()} if costs else {}))
     else:
-        terminal.show_count(counted)
+        terminal.show(counted)
         if costs:
-            terminal.show_cost(costs)
+            terminal.show("", costs)
 
 
 @click.command()
@@ -218,6 +222,6 @@ def verify(model: str, against: str, length: int | None, seed: int, as_json: boo
     if as_json:
         terminal.show_json(result.to_json())
     else:
-        terminal.show_verification(result)
+        terminal.show(result)
     if result.first_divergence is not None:
         raise click.exceptions.Exit(1)

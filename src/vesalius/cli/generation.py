@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
+from vesalius.cli.options import (
+    TEXTS,
+    complete_models,
+    extra_option,
+    ids_of,
+    json_option,
+    lines_of,
+    load,
+)
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -22,6 +30,7 @@ SHADES = " ░▒▓█"
 @click.argument("model", shell_complete=complete_models)
 @click.argument("prompt", required=False)
 @click.option("--file", type=TEXTS, help="Prompts, one a line; '-' is stdin.")
+@click.option("--ids", "by_ids", is_flag=True, help="Take prompts as token ids, and print ids.")
 @click.option("-n", "--max-new-tokens", type=int, default=50, show_default=True)
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--top-k", type=int, help="Draw from so many of the likeliest.")
@@ -43,6 +52,7 @@ def generate(
     model: str,
     prompt: str | None,
     file: str | None,
+    by_ids: bool,
     inspect: bool,
     as_json: bool,
     **settings: Any,
@@ -60,10 +70,10 @@ def generate(
     if (prompt is None) == (file is None) and not nothing:
         raise click.UsageError("expected a PROMPT, or --file with prompts")
     given: Any = prompt if file is None else lines_of(file)
-    streams = file is None and settings["samples"] == 1 and not (as_json or inspect)
-    if loaded.tokenizer is None and prompt is not None:
-        given, streams = _ids(prompt), False
-    if streams and loaded.tokenizer is not None:
+    streams = file is None and settings["samples"] == 1 and not (as_json or inspect or by_ids)
+    if given is not None and (by_ids or loaded.tokenizer is None):
+        given = ids_of(prompt) if prompt is not None else [ids_of(line) for line in given]
+    elif streams and loaded.tokenizer is not None:
         return _stream(loaded, given, settings)
     draws: list[tuple[int, Draw]] = []
     keep = (lambda slot, draw: draws.append((slot, draw))) if inspect else None
@@ -80,18 +90,11 @@ def generate(
             loaded, f"sequence {slot + 1}" if len(results) > 1 else f"token {number + 1}", draw
         )
     for result in results:
-        _show(loaded, result, alone=len(results) == 1)
+        if by_ids:
+            click.echo(" ".join(map(str, [*(result.prompt or ()), *result.ids])))
+        else:
+            _show(loaded, result, alone=len(results) == 1)
     return None
-
-
-def _ids(text: str) -> list[int]:
-    """A prompt for models without a tokenizer."""
-    try:
-        return [int(part) for part in text.replace(",", " ").split()]
-    except ValueError as error:
-        raise click.UsageError(
-            "this model has no tokenizer: expected ids, as in '3 1 4', for a prompt"
-        ) from error
 
 
 def _stream(model: "Model", prompt: str, settings: dict[str, Any]) -> None:

@@ -99,15 +99,29 @@ class Settings(click.ParamType[tuple[str, str]]):
 
 def lines_of(file: str) -> list[str]:
     """One text a line, as \\n ends it; an empty one keeps its number, and is refused by it."""
+    text = text_of(file)
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def ids_of(text: str) -> list[int]:
+    """Token ids, as in '3 1 4' or '3, 1, 4'."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError as error:
+        raise click.UsageError(f"expected token ids, as in '3 1 4', got {text!r}") from error
+
+
+def text_of(file: str) -> str:
+    """A file's text, or that of standard input, which '-' is."""
     name = "standard input" if file == "-" else file
     with click.open_file(file, "rb") as stream:
         data = stream.read()
     try:
-        text = data.decode("utf-8").removeprefix("\ufeff")  # which Windows puts before texts
+        text: str = data.decode("utf-8").removeprefix("\ufeff")  # which Windows puts before texts
     except UnicodeDecodeError as error:
         raise BrokenFile(
             f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         ) from error
     if not text.strip():
-        raise EmptyCorpus(f"{name} holds no text; expected one a line")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        raise EmptyCorpus(f"{name} holds no text; expected some")
+    return text

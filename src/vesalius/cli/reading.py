@@ -14,9 +14,6 @@ from vesalius.cli.options import TEXTS, complete_models, extra_option, json_opti
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings
 
-SHOWN = 20
-"""Texts that a table shows."""
-
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
     return click.option(
@@ -42,16 +39,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
     filling = run(load(model), text, top)
     if as_json:
         return terminal.show_json(filling.to_json())
-    tables = [
-        terminal.table(
-            ("id", "token", "probability"),
-            [(c.id, repr(c.token), f"{c.probability:.4f}") for c in mask.candidates],
-            right=(0, 2),
-            title=f"[MASK] {number}, token {mask.position}",
-        )
-        for number, mask in enumerate(filling.masks, 1)
-    ]
-    return terminal.show(_bold(filling.text), *tables)
+    return terminal.show(filling)
 
 
 @click.command()
@@ -70,11 +58,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
     found = run(load(model), first, second)
     if as_json:
         return terminal.show_json(found.to_json())
-    rows = [
-        ("it follows", f"{found.follows:.4f}"),
-        ("it is from elsewhere", f"{found.elsewhere:.4f}"),
-    ]
-    return terminal.show(terminal.table(("the second text", "probability"), rows, right=(1,)))
+    return terminal.show(found)
 
 
 @click.command()
@@ -133,7 +117,7 @@ def embed(
     if out is not None:
         found.save(out)
         return _tell_saved(found, out, as_json)
-    return terminal.show_json(found.to_json()) if as_json else _show_embeddings(found)
+    return terminal.show_json(found.to_json()) if as_json else terminal.show(found)
 
 
 @click.command()
@@ -182,8 +166,8 @@ def similar(
     if as_json:
         return terminal.show_json([neighbour.to_json() for neighbour in found])
     shown = [(repr(n.text) if texts is None else n.text, f"{n.score:.4f}") for n in found]
-    heads = ("word" if texts is None else "text", distance)
-    return terminal.show(terminal.table(heads, shown, right=(1,), title=repr(query)))
+    heads, prose = ("word" if texts is None else "text", distance), () if texts is None else (0,)
+    return terminal.show(terminal.table(heads, shown, right=(1,), prose=prose, title=repr(query)))
 
 
 @contextmanager
@@ -209,27 +193,3 @@ def _tell_saved(found: "Embeddings", out: Path, as_json: bool) -> None:
         return terminal.show_json({**about, "texts": count, "width": width})
     many = "1 text" if count == 1 else f"{count:,} texts"
     return click.echo(f"{out}: {found.what} of {many}, {width} numbers a vector")
-
-
-def _show_embeddings(found: "Embeddings") -> None:
-    import numpy as np
-
-    rows = []
-    for text, vectors in zip(found.texts[:SHOWN], found.vectors, strict=False):
-        numbers = "  ".join(f"{x:.4f}" for x in vectors.ravel()[:4])
-        shape = " × ".join(map(str, vectors.shape))
-        rows.append((_short(text), shape, f"{np.linalg.norm(vectors):.4g}", f"{numbers} …"))
-    more = len(found.texts) - len(rows)
-    lines = [f"{more:,} more texts are left out; --out and --json have all"] if more else []
-    heads = ("text", "shape", "norm", "first numbers")
-    terminal.show(terminal.table(heads, rows, right=(2,)), *lines)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 48 else f"{text[:47]}…"
-
-
-def _bold(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(text, style="bold")

@@ -5,18 +5,22 @@ from pathlib import Path
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import complete_models, json_option
+from vesalius.cli.options import TEXTS, complete_models, json_option, text_of
 
 
 @click.command()
 @click.argument("model", required=False, shell_complete=complete_models)
 @click.argument("text", required=False)
 @click.option("--rule", help="A rule of Table 7 in place of a MODEL, as in 'suffixes'.")
+@click.option("--file", type=TEXTS, help="A file in place of TEXT; '-' is stdin.")
 @json_option
-def tokenize(model: str | None, text: str | None, rule: str | None, as_json: bool) -> None:
+def tokenize(
+    model: str | None, text: str | None, rule: str | None, file: str | None, as_json: bool
+) -> None:
     """The tokens of TEXT by the tokenizer of MODEL, or by a rule.
 
-    MODEL is a specimen, a model's folder, a Hugging Face name, or a tokenizer's file.
+    MODEL is a specimen, a model's folder, a Hugging Face name, or a tokenizer's file. The TEXT - is
+    standard input.
 
     Example: vesalius tokenize --rule suffixes "I'm looking for a job in New York."
     """
@@ -27,12 +31,13 @@ def tokenize(model: str | None, text: str | None, rule: str | None, as_json: boo
     if rule is not None:
         if rule not in RULES:
             raise UnknownSetting(f"unknown rule {rule!r}; {nearest(rule, RULES)}")
-        if model is None or text is not None:
-            raise click.UsageError("--rule takes one TEXT and no MODEL")
-        tokens = RULES[rule](model)
+        if text is not None or (model is None) == (file is None):
+            raise click.UsageError("--rule takes one TEXT, or --file, and no MODEL")
+        tokens = RULES[rule](_given(model, file))
         return terminal.show_json(tokens) if as_json else click.echo(" · ".join(tokens))
-    if model is None or text is None:
-        raise click.UsageError("expected MODEL and TEXT, or --rule and TEXT")
+    if model is None or (text is None) == (file is None):
+        raise click.UsageError("expected MODEL and TEXT, or --file, or --rule in place of MODEL")
+    text = _given(text, file)
     tokenizer = read_tokenizer(Path(model) if Path(model).is_file() else folder_of(model))
     if tokenizer is None:
         raise NotACheckpoint(f"{model} holds no tokenizer; expected tokenizer.json or vocab files")
@@ -45,6 +50,14 @@ def tokenize(model: str | None, text: str | None, rule: str | None, as_json: boo
     if as_json:
         return terminal.show_json(rows)
     return terminal.show_tokens(text, rows)
+
+
+def _given(text: str | None, file: str | None) -> str:
+    """A text as it was given: itself, in a file, or on standard input."""
+    if file is None and text != "-":
+        assert text is not None
+        return text
+    return text_of(file or "-")
 
 
 @click.group()

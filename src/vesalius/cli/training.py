@@ -130,4 +130,4 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
     result = run(load(model), corpus, stride, dtype=dtype)
     if as_json:
         return terminal.show_json(result.to_json())
-    return terminal.show_evaluation(result)
+    return terminal.show(result)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vesalius import arguments
 from vesalius.errors import ImpossibleSetting, UnknownModel, nearest
 from vesalius.families import components, configs, memory, operations
 from vesalius.families.components import Component
@@ -182,7 +183,7 @@ def names() -> list[str]:
 
 def configuration(name: str, **changes: Any) -> Config:
     """The configuration of a named size, or a family's default, with some settings changed."""
-    name = ALIASES.get(name, name)
+    name = ALIASES.get(arguments.text("the model's name", name), name)
     if name in SIZES:
         size = SIZES[name]
         return FAMILIES[size.family].config().change(**size.settings).change(**changes)

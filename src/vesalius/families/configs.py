@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
+from vesalius.arguments import plain
 from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
 from vesalius.families.activations import ACTIVATIONS
 
@@ -60,6 +61,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
             self._check(field.name, getattr(self, field.name), field.metadata)
 
     def _check(self, name: str, value: Any, rule: Mapping[str, Any]) -> None:

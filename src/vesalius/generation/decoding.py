@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vesalius import arguments
 from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, WrongKind
 from vesalius.generation.engines import engine
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.serving import context_of, require_served, tokenizer_of
+from vesalius.views import short
 
 if TYPE_CHECKING:
     from vesalius.generation.engines import Engine, Session
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 Prompt = str | Sequence[int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generation:
     """What came after a prompt."""
 
@@ -39,6 +41,16 @@ class Generation:
     def to_json(self) -> dict[str, Any]:
         prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
         return {"prompt": prompt, "text": self.text, "ids": self.ids, "finish": self.finish}
+
+    def __repr__(self) -> str:
+        """What came, and why it ended; of a long result the beginning."""
+        given = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
+        new: Any = self.text if self.text else self.ids
+        many = "1 token" if len(self.ids) == 1 else f"{len(self.ids)} tokens"
+        return (
+            f"Generation: {many} after {short(given, 60)}, ended by {self.finish}\n"
+            f"  {short(new, 400)}"
+        )
 
 
 @dataclass
@@ -85,11 +97,12 @@ def generate(
     require_served(model, "generate")
     if not getattr(model.config, "causal", True):
         raise WrongKind("this model sees what comes after a token, so that it cannot continue")
-    for name, value in {"max_new_tokens": max_new_tokens, "samples": samples}.items():
-        if value < 1:
-            raise ImpossibleSetting(f"{name} must be at least 1, got {value}")
+    max_new_tokens = arguments.whole("max_new_tokens", max_new_tokens, least=1)
+    samples = arguments.whole("samples", samples, least=1)
+    seed = arguments.whole("seed", seed, least=0)
+    arguments.callback("on_text", on_text), arguments.callback("on_draw", on_draw)
     how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-    stops = [stop] if isinstance(stop, str) else list(stop)
+    stops = arguments.texts("stop", stop)
     if "" in stops:
         raise ImpossibleSetting("a stop string has to have a character; got an empty one")
     prompts, several = _prompts(model, prompt)
@@ -116,12 +129,12 @@ def _prompts(
     model: Model, given: Prompt | Sequence[Prompt] | None
 ) -> tuple[list[tuple[Prompt, list[int]]], bool]:
     """Prompts with their tokens, and whether there may be several."""
-    if given is None:
-        given = []
-    several = not isinstance(given, str) and any(
-        not isinstance(one, int | np.integer) for one in given
-    )
-    prompts: list[Any] = list(given) if several else [given]
+    given = [] if given is None else arguments.plain(given)
+    if not isinstance(given, str | Sequence) or isinstance(given, bytes):
+        raise arguments.wrong("prompt", "a text, token ids, or a list of prompts", given)
+    parts = given if isinstance(given, str) else [arguments.plain(one) for one in given]
+    several = parts is not given and any(isinstance(one, str | list | tuple) for one in parts)
+    prompts: list[Any] = list(parts) if several else [parts]
     return [(one, _tokens(model, one)) for one in prompts], several
 
 
@@ -129,7 +142,7 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
     if isinstance(prompt, str):
         (ids,) = tokenizer_of(model).encode_many([prompt], framed=False)
     else:
-        ids = [int(i) for i in prompt]
+        ids = arguments.ids("prompt", prompt)
     if ids or model.family != "igpt":
         if not ids:
             raise EmptySequence("the prompt is empty; expected a text, or token ids, to continue")

@@ -11,9 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray as Array
 
+from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
 
 Logits = Float[Array, " V"]
+
+
+DEMANDED = ("temperature", "repetition_penalty")
+"""Settings that have no None."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,17 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        finite = np.isfinite(self.temperature)
-        _require(self.temperature >= 0 and finite, "temperature", "0 or more", self.temperature)
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None or name in DEMANDED:
+                object.__setattr__(self, name, arguments.number(name, value))
+        if self.top_k is not None:
+            object.__setattr__(self, "top_k", arguments.whole("top_k", self.top_k))
+        _require(self.temperature >= 0, "temperature", "0 or more", self.temperature)
         _require(self.top_k is None or self.top_k >= 1, "top_k", "1 or more", self.top_k)
         _require(self.top_p is None or 0 < self.top_p <= 1, "top_p", "in (0, 1]", self.top_p)
         _require(self.min_p is None or 0 <= self.min_p <= 1, "min_p", "in [0, 1]", self.min_p)
         penalty = self.repetition_penalty
-        _require(0 < penalty < np.inf, "repetition_penalty", "above 0", penalty)
+        _require(penalty > 0, "repetition_penalty", "above 0", penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +55,12 @@ class Draw:
     """The tokens so far."""
     chance: float
     """A number from 0 to 1, evenly distributed, which decides."""
+
+    def __repr__(self) -> str:
+        odds = f"{self.probabilities[self.token]:.4f}"
+        return (
+            f"Draw: token {self.token}, probability {odds}, of {self.kept.sum():,} after the cuts"
+        )
 
     @cached_property
     def penalised(self) -> Logits:

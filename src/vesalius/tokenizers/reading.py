@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from vesalius import arguments
 from vesalius.checkpoints.plain import contents, read_json
 from vesalius.errors import BrokenFile
 from vesalius.tokenizers import kinds
@@ -26,7 +27,7 @@ PORTION = 1 << 20  # bytes of a text that are read at once
 
 def read_tokenizer(folder: str | Path) -> Tokenizer | None:
     """The tokenizer of a checkpoint's folder, or None where it has none; or of one of its files."""
-    folder = Path(folder)
+    folder = Path(arguments.path("folder", folder))
     if folder.is_file():
         return _read_file(folder)
     if (folder / WHOLE).exists():

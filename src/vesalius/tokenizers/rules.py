@@ -10,6 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
+from vesalius import arguments
+
 NAMES = ("New York",)
 """Names of several words that are one token."""
 SUFFIXES = ("ing", "ed", "est")
@@ -43,15 +45,16 @@ class Span(NamedTuple):
 
 def words(text: str) -> list[Span]:
     """Words, numbers and punctuation; every character but white space is in exactly one."""
-    return [Span(match[0], *match.span()) for match in WORD.finditer(text)]
+    matches = WORD.finditer(arguments.text("text", text))
+    return [Span(match[0], *match.span()) for match in matches]
 
 
 def split_at_spaces(text: str) -> list[str]:
-    return text.split()
+    return arguments.text("text", text).split()
 
 
 def split_characters(text: str) -> list[str]:
-    return list(text)
+    return list(arguments.text("text", text))
 
 
 def split_off_punctuation(text: str) -> list[str]:

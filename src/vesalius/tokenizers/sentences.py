@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
+from vesalius import arguments
 from vesalius.tokenizers.rules import Span
 
 STOPS = ".!?…"
@@ -43,7 +44,7 @@ MARKER = re.compile(r"\d{1,3}|[A-Za-z]|[ivxIVX]+")  # of an item in a list: 1., 
 
 def sentences(text: str) -> list[Span]:
     """The sentences of a text, each an exact slice of it; what lies between is white space."""
-    return list(_sentences(text))
+    return list(_sentences(arguments.text("text", text)))
 
 
 def _sentences(text: str) -> Iterator[Span]:

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from vesalius import arguments
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
@@ -37,6 +38,11 @@ class Tokenizer:
         self._inner = getattr(inner, "_tokenizer", inner)  # the library's ready-made ones wrap it
         self._bytes: dict[int, bytes] = {}
 
+    def __repr__(self) -> str:
+        kind = "byte-level" if self.byte_level else type(self._inner.model).__name__
+        special = ", ".join(self.special) or "none"
+        return f"Tokenizer: {kind}, {self.size:,} tokens, special ones {special}"
+
     @property
     def size(self) -> int:
         """The number of words, special tokens included."""
@@ -60,7 +66,7 @@ class Tokenizer:
 
     def encode_many(self, texts: Iterable[str], framed: bool = True) -> list[list[int]]:
         """Each text as ``encode`` gives it, on all cores; not framed, without special tokens."""
-        texts = list(texts)
+        texts = arguments.texts("texts", texts)
         try:
             encodings = self._inner.encode_batch_fast(texts, add_special_tokens=framed)
             return [list(encoding.ids) for encoding in encodings]
@@ -76,10 +82,11 @@ class Tokenizer:
         """Two texts as BERT reads them: [CLS] first [SEP] in segment 0, second [SEP] in 1."""
         if "[SEP]" not in self.special:
             raise WrongKind("this tokenizer has no [SEP]; pairs of texts are for BERT's")
-        return _encoded(self._run(first, second))
+        return _encoded(self._run(first, arguments.text("second", second)))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens; an id that no token has gives nothing, since models pad theirs."""
+        ids = arguments.ids("ids", ids)
         if self.byte_level:
             return b"".join(self.bytes_of(i) for i in ids).decode("utf-8", errors="replace")
         return self._joined([_checked(i) for i in ids])
@@ -101,7 +108,7 @@ class Tokenizer:
 
     def id_of(self, token: str) -> int:
         """The id of one token, written as ``piece`` shows it."""
-        found = self._inner.token_to_id(token)
+        found = self._inner.token_to_id(arguments.text("token", token))
         if self.byte_level and found not in self._added:
             spelled = "".join(byte_alphabet()[byte] for byte in token.encode())
             found = self._inner.token_to_id(spelled)
@@ -115,7 +122,7 @@ class Tokenizer:
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json, which holds everything, to a folder."""
-        folder = Path(folder)
+        folder = Path(arguments.path("folder", folder))
         folder.mkdir(parents=True, exist_ok=True)
         text = self._inner.to_str(pretty=True)
         (folder / "tokenizer.json").write_text(text, encoding="utf-8")
@@ -154,13 +161,13 @@ class Tokenizer:
             raise VesaliusError(f"the tokens {ids} cannot be joined to a text: {error}") from error
 
     def _run(self, text: str, second: str | None = None, framed: bool = True) -> Any:
+        arguments.text("text", text)
         try:
             return self._inner.encode(text, second, add_special_tokens=framed)
         except BaseException as error:
             require_failure(error)
             for given in (text, second or ""):
-                if isinstance(given, str):
-                    self._explain(given)
+                self._explain(given)
             raise VesaliusError(f"the text cannot be tokenised: {error}") from error
 
     def _explain(self, text: str) -> None:
@@ -189,9 +196,10 @@ def _encoded(encoding: Any) -> Encoded:
 
 
 def _checked(id_: int) -> int:
-    if not 0 <= id_ < 2**32:
-        raise TokenOutOfRange(f"token ids are whole numbers from 0 on, got {id_}")
-    return int(id_)
+    number = arguments.whole("a token id", id_)
+    if not 0 <= number < 2**32:
+        raise TokenOutOfRange(f"token ids are whole numbers from 0 on, got {number}")
+    return number
 
 
 @cache

@@ -7,6 +7,7 @@ memory. The same texts give the same ids, on every run.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from vesalius import arguments
 from vesalius.errors import ImpossibleSetting, NotInVocabulary
 from vesalius.tokenizers import kinds
 from vesalius.tokenizers.tokenizer import Tokenizer, byte_alphabet
@@ -22,7 +23,7 @@ def train_byte_pairs(
     from tokenizers import trainers
 
     inner = kinds.byte_pairs({}, [])
-    for name in special:
+    for name in arguments.texts("special", special):
         if len(inner.pre_tokenizer.pre_tokenize_str(name)) < 2:
             raise ImpossibleSetting(
                 f"the special token {name!r} could be a piece of a text; "
@@ -51,6 +52,7 @@ def train_word_pieces(texts: Iterable[str], size: int, lowercase: bool = True) -
     from tokenizers import models, pre_tokenizers, trainers
 
     _require(size, len(kinds.FRAME) + 1, f"{len(kinds.FRAME)} special tokens and one more")
+    lowercase = arguments.truth("lowercase", lowercase)
     counts = _word_counts(texts, lowercase)
     if not counts:
         raise ImpossibleSetting("the texts hold no words; expected at least one")
@@ -98,10 +100,16 @@ def train_words(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def _texts(texts: Iterable[str]) -> Iterable[str]:
-    return [texts] if isinstance(texts, str) else texts  # one text, not its characters
+    """Texts one after the other; one by itself is not its characters."""
+    if isinstance(texts, str):
+        texts = [texts]
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        raise arguments.wrong("texts", "a string or several", texts)
+    return (arguments.text("each of texts", text) for text in texts)
 
 
 def _require(size: int, least: int, what: str) -> None:
+    size = arguments.whole("size", size)
     if size < least:
         raise ImpossibleSetting(f"size must be at least {least} here: {what}; got {size}")
 

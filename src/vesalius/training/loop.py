@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vesalius import __version__
+from vesalius import __version__, arguments
 from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
@@ -82,11 +82,16 @@ def train(
     tell: Tell | None = None,
 ) -> Outcome:
     """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
+    folder, watchers = Path(arguments.path("folder", folder)), _watchers(watchers)
+    arguments.callback("tell", tell)
+    if not isinstance(changes, Mapping | None):
+        raise arguments.wrong(
+            "changes", "settings by name, as in {'training.steps': '200'}", changes
+        )
     if not isinstance(recipe, Recipe):
-        recipe = read_recipe(recipe, changes)
+        recipe = read_recipe(arguments.path("recipe", recipe), changes)
     elif changes:
         recipe = read(recipe.to_json(), changes)
-    folder = Path(folder)
     board = [TensorBoard()] if recipe.training.tensorboard else []
     with Processes(recipe.training.parallel) as processes, kept_memory(), ExitStack() as stack:
         if processes.first:
@@ -94,6 +99,14 @@ def train(
         told = [MetricsFile(), *board, Curves(), *watchers] if processes.first else []
         # The run is gone before the processes part: DDP's memory is freed with the others' help.
         return Run(recipe, folder, processes, resume, tell).go(told)
+
+
+def _watchers(given: Any) -> list[Watcher]:
+    watchers = list(given) if isinstance(given, Iterable) else [given]
+    for one in watchers:
+        if not isinstance(one, Watcher):
+            raise arguments.wrong("watchers", "instances of Watcher", one)
+    return watchers
 
 
 class Run:

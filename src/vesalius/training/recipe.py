@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vesalius import arguments
 from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, WrongKind, nearest
 from vesalius.families import configuration, family_of
 from vesalius.families.configs import Config, setting
@@ -225,7 +226,7 @@ def _require_possible(read: Recipe) -> None:
 
 def _change(said: dict[str, Any], change: str, text: str) -> None:
     """What ``--set section.name=text`` does; the value "open" takes a setting away."""
-    section, _, name = change.rpartition(".")
+    section, _, name = arguments.text("each change", change).rpartition(".")
     if section and said.get(section) is None:
         said[section] = {}
     table = said[section] if section else said

@@ -10,6 +10,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
+from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
 from vesalius.machine import physical_cores
 from vesalius.model import Model
@@ -35,6 +36,7 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     """The engine of a model. Its weights are packed once, and again when the model's changed."""
     if dtype not in DTYPES:
         raise ImpossibleSetting(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    threads = None if threads is None else arguments.whole("threads", threads)
     most = os.cpu_count() or 1
     if threads is not None and not 1 <= threads <= most:
         raise ImpossibleSetting(
