@@ -17,9 +17,11 @@ ENCODER |= {"intermediate_size": 40}
 BERT = {**ENCODER, "vocab_size": 31, "max_position_embeddings": 20, "type_vocab_size": 3}
 VIT = {**ENCODER, "image_size": 12, "patch_size": 4, "num_channels": 2, "num_labels": 5}
 
+IMAGEGPT = {k: v for k, v in GPT2.items() if "token_id" not in k}
 KINDS = {
     "GPT2Model": ("GPT2Config", GPT2),
     "GPT2LMHeadModel": ("GPT2Config", GPT2),
+    "ImageGPTForCausalImageModeling": ("ImageGPTConfig", IMAGEGPT),
     "BertModel": ("BertConfig", BERT),
     "BertForPreTraining": ("BertConfig", BERT),
     "BertForMaskedLM": ("BertConfig", BERT),
@@ -76,7 +78,7 @@ def inputs(kind, batch=2, n=9):
         pixels = torch.tensor(rng.normal(size=(batch, 2, 12, 12)), dtype=torch.float32)
         return {"pixel_values": pixels}, (pixels,)
     ids = torch.tensor(rng.integers(31, size=(batch, n)))
-    if kind.startswith("GPT2"):
+    if "GPT" in kind:
         return {"input_ids": ids}, (ids,)
     segments = torch.tensor(rng.integers(3, size=(batch, n)))
     real = torch.arange(n) < torch.tensor(rng.integers(1, n + 1, size=(batch, 1)))
@@ -100,7 +102,7 @@ def states_of(network, given):
 
 def outputs_of(kind, out):
     """Our outputs under the names of theirs."""
-    if kind.startswith("GPT2"):
+    if "GPT" in kind:
         return {"logits": out}
     named = {"last_hidden_state": out.hidden, "pooler_output": out.pooled}
     if kind.startswith("ViT"):
@@ -126,7 +128,7 @@ def same_outputs(kind, theirs, model, **shape):
         expected = theirs(**given, output_hidden_states=True)
     states, out = states_of(model.network, ours)
     named = outputs_of(kind, out)
-    if kind.startswith("GPT2"):  # whose last states are given normalised
+    if "GPT" in kind:  # whose last states are given normalised
         states[-1] = model.network.hidden(*ours).detach()
     for at_layer, theirs_at_layer in zip(states, expected.hidden_states[1:], strict=True):
         agree(at_layer, theirs_at_layer, WITHIN)

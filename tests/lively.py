@@ -14,6 +14,11 @@ MODELS = {
         | {"activation": "gelu", "positions": "learned", "tied": False, "feedforward": 13},
     ),
     "igpt": ("igpt", {**SMALL, "layers": 1, "embedding": 16, "heads": 2}),
+    "igpt, as published": (
+        "igpt",
+        {**SMALL, "layers": 2, "embedding": 20, "heads": 4, "activation": "quick_gelu"}
+        | {"normalisation": "rms", "tied": False, "start_predicted": False},
+    ),
     "lstm": ("lstm", {"vocabulary": 101, "embedding": 20, "layers": 3}),
     "lstm, wider": (
         "lstm",

@@ -66,6 +66,12 @@ def test_other_configurations_agree_too(family, changes):
 TRANSFORMERS = [
     ("gpt2", {}, {"H[0]", "H[1]", "H_e", "mu[1,1]", "mu[2,3]", "Z"}),
     ("gpt2", {"tied": False, "activation": "gelu"}, {"H[1]", "Z"}),
+    ("igpt", {}, {"H[1]", "Z"}),
+    (
+        "igpt",
+        {"normalisation": "rms", "tied": False, "start_predicted": False},
+        {"H[1]", "mu[1,1]", "Z"},
+    ),
     ("bert", {}, {"H[0]", "H[1]", "H[2]", "mu[1,1]", "Z", "z_C"}),
     ("bert", {"pooler": False, "nsp_head": False}, {"H[2]", "Z"}),
     ("bert", {"mlm_head": False, "nsp_head": False}, {"H[2]", "h_C"}),

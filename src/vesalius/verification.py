@@ -293,7 +293,7 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
         peer = kind.from_pretrained(
             folder,
             dtype=getattr(torch, dtype),
-            attn_implementation="eager" if eager else "sdpa",
+            attn_implementation="sdpa" if not eager and kind._supports_sdpa else "eager",
         ).eval()
         cast = Model(model.config, {k: v[:0].astype(dtype) for k, v in model.state.items()})
         with torch.no_grad():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from agreement import agree
 from hugging import (
     BERT,
     KINDS,
@@ -22,6 +23,7 @@ from hugging import (
 from strategies import filled, small
 from transformers.utils import logging
 
+from vesalius.counting import count
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import FAMILIES
 from vesalius.model import load
@@ -392,8 +394,12 @@ def test_a_tensor_that_stands_there_twice_is_refused(tmp_path, kind, name, twin)
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
-        ("GPT2LMHeadModel", {"model_type": "llama"}, "'llama'; known are gpt2, bert, vit"),
-        ("GPT2LMHeadModel", {"model_type": ["gpt2"]}, "known are gpt2, bert, vit"),
+        (
+            "GPT2LMHeadModel",
+            {"model_type": "llama"},
+            "'llama'; known are gpt2, imagegpt, bert, vit",
+        ),
+        ("GPT2LMHeadModel", {"model_type": ["gpt2"]}, "known are gpt2, imagegpt, bert, vit"),
         ("GPT2LMHeadModel", {"n_head": 5}, "24 cannot be divided among 5 heads"),
         ("GPT2LMHeadModel", {"n_head": "4"}, "heads must be a whole number, got '4'"),
         ("GPT2LMHeadModel", {"n_layer": 0}, "layers must be at least 1, got 0"),
@@ -446,6 +452,8 @@ def test_a_config_that_cannot_be_read_is_refused(tmp_path, kind, changes, messag
         ("gpt2", {"attention_bias": False}, "attention without biases"),
         ("gpt2", {"variant": 1}, "variant 1"),
         ("gpt2", {"causal": False}, "causal mask"),
+        ("igpt", {"normalisation": "rms"}, "whose output is the embedding, or predicts the start"),
+        ("igpt", {"tied": False, "start_predicted": False}, "does not predict the start"),
         ("vit", {"masked_patch_head": True}, "two of classes, pooler and masked-patch head"),
         ("vit", {"pooler": True}, "pooler"),
         ("bert", {"mlm_head": False, "nsp_head": False, "pooler": False}, "no class for a bert"),
@@ -457,10 +465,27 @@ def test_what_their_layout_cannot_say_is_refused(tmp_path, family, changes, mess
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gpt2", "bert", "vit"}))
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gpt2", "igpt", "bert", "vit"}))
 def test_families_that_they_have_no_layout_for_are_refused(tmp_path, family):
-    with pytest.raises(UnknownConfiguration, match=r"no layout for .*; it has gpt2, bert, vit"):
+    with pytest.raises(
+        UnknownConfiguration, match=r"no layout for .*; it has gpt2, imagegpt, bert"
+    ):
         filled(small(family)).save(tmp_path / "new", layout="huggingface")
+
+
+def test_the_published_igpt_is_counted_as_transformers_has_it():
+    with torch.device("meta"):
+        theirs = transformers.ImageGPTForCausalImageModeling(transformers.ImageGPTConfig())
+    assert count("igpt-small").total == theirs.num_parameters() == 76_264_960
+
+
+def test_an_igpt_with_layer_normalisation_is_written_as_the_gpt2_that_it_is(tmp_path):
+    model = filled(small("igpt"), dtype="float32")
+    model.save(tmp_path, layout="huggingface")
+    again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path).eval()
+    ids = torch.arange(4)[None] % model.config.vocabulary
+    with torch.no_grad():
+        agree(model.network(ids), again(ids).logits, 1e-5)
 
 
 def test_a_layout_that_is_unknown_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Hugging Face's checkpoints of GPT-2, BERT and ViT: config.json and tensors, in both directions.
+"""Hugging Face's checkpoints, config.json and tensors, in both directions.
 
 Their names are in ``huggingface_names``.
 """
@@ -73,8 +73,8 @@ def _activation(key: str, name: Any) -> str:
 
 def _heads(kind: str, theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """Which heads there are: those that the class promises and those that the file holds."""
-    if kind == "gpt2":
-        return {}
+    if issubclass(DIALECTS[kind].config, configs.Transformer):
+        return DIALECTS[kind].built_in
     classes = theirs.get("architectures") or []
     labelled = theirs.get("id2label") or {}
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
@@ -124,7 +124,7 @@ def write_config(
     kept = dict(origin) if origin.get("model_type") == kind else {}
     kept.pop("torch_dtype", None)  # the old name of dtype
     kept = {**dict.fromkeys(dialect.dropouts, ours["dropout"]), **kept}
-    if kind == "gpt2":
+    if isinstance(config, configs.Transformer):
         kept = {"bos_token_id": None, "eos_token_id": None} | kept
     if ours.get("masked_patch_head"):
         theirs["encoder_stride"] = ours["patch"]
@@ -137,6 +137,8 @@ def write_config(
 
 
 def _dialect(config: Config) -> tuple[str, Dialect]:
+    if isinstance(config, configs.ImageGPT) and config.normalisation == "layer":
+        return "gpt2", DIALECTS["gpt2"]  # which it is, on pixels
     for kind, dialect in DIALECTS.items():
         if dialect.config is type(config):
             return kind, dialect
@@ -155,6 +157,12 @@ def _require_sayable(config: Any) -> None:
     said = {
         "key and value other than embedding / heads": equal_widths,
         "attention without biases": config.attention_bias,
+        "igpt whose output is the embedding, or predicts the start, without layer normalisation": (
+            _dialect(config)[0] != "imagegpt" or not (config.tied or config.start_predicted)
+        ),
+        "igpt whose output does not predict the start, with layer normalisation": (
+            _dialect(config)[0] != "gpt2" or ours.get("start_predicted", True)
+        ),
         "gpt2 of variant 1": not isinstance(config, configs.GPT2) or config.variant == 2,
         "sinusoidal positions": ours.get("positions", "learned") == "learned",
         "gpt2 without its causal mask": ours.get("causal", True),
@@ -167,7 +175,8 @@ def _require_sayable(config: Any) -> None:
 
 def _architecture(config: Any) -> str:
     if isinstance(config, configs.GPT2):
-        return "GPT2LMHeadModel"
+        pixels = _dialect(config)[0] == "imagegpt"
+        return "ImageGPTForCausalImageModeling" if pixels else "GPT2LMHeadModel"
     if isinstance(config, configs.ViT):
         if config.masked_patch_head:
             return "ViTForMaskedImageModeling"

@@ -1,4 +1,4 @@
-"""Hugging Face's names: the tables of GPT-2, BERT and ViT, and what their classes have.
+"""Hugging Face's names: the tables of GPT-2, ImageGPT, BERT and ViT, and what their classes have.
 
 GPT-2's matrices are stored transposed there, with queries, keys and values fused. What is done with
 the tables is in ``huggingface``.
@@ -108,6 +108,24 @@ ENCODER = {
 }
 
 
+DECODER = {
+    "vocabulary": "vocab_size",
+    "context": "n_positions",
+    "layers": "n_layer",
+    "embedding": "n_embd",
+    "heads": "n_head",
+    "feedforward": "n_inner",
+    "epsilon": "layer_norm_epsilon",
+    "activation": "activation_function",
+    "dropout": "resid_pdrop",
+}
+PLAIN_ATTENTION = {
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+}
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How Hugging Face writes one family."""
@@ -129,28 +147,15 @@ class Dialect:
     """Their names that hold no parameters, as a pattern."""
     advice: dict[str, str] = field(default_factory=dict)
     """What to say of a tensor of theirs that does not fit, by a pattern of its name."""
+    built_in: dict[str, Any] = field(default_factory=dict)
+    """Settings of ours that all models of theirs have."""
 
 
 DIALECTS: dict[str, Dialect] = {
     "gpt2": Dialect(
         configs.GPT2,
-        {
-            "vocabulary": "vocab_size",
-            "context": "n_positions",
-            "layers": "n_layer",
-            "embedding": "n_embd",
-            "heads": "n_head",
-            "feedforward": "n_inner",
-            "epsilon": "layer_norm_epsilon",
-            "activation": "activation_function",
-            "dropout": "resid_pdrop",
-            "tied": "tie_word_embeddings",
-        },
-        {
-            "scale_attn_weights": True,
-            "scale_attn_by_inverse_layer_idx": False,
-            "add_cross_attention": False,
-        },
+        {**DECODER, "tied": "tie_word_embeddings"},
+        PLAIN_ATTENTION,
         ("embd_pdrop", "attn_pdrop"),
         "transformer.",
         ("wte.weight", "wpe.weight", "h.0.attn.c_attn.weight", "ln_f.bias"),
@@ -166,6 +171,23 @@ DIALECTS: dict[str, Dialect] = {
             r"qa_outputs\..*": "the head of GPT2ForQuestionAnswering, which gpt2 lacks here",
             r"multiple_choice_head\..*": "the head of GPT2DoubleHeadsModel, which gpt2 lacks here",
         },
+    ),
+    "imagegpt": Dialect(
+        configs.ImageGPT,
+        DECODER,
+        {**PLAIN_ATTENTION, "tie_word_embeddings": False},
+        ("embd_pdrop", "attn_pdrop"),
+        "transformer.",
+        ("wte.weight", "wpe.weight", "h.0.attn.c_attn.weight"),
+        _gpt2,
+        {},
+        r"h\.\d+\.attn\.(bias|masked_bias)",
+        {
+            r"lm_head\.weight": "the output matrix: an ImageGPTModel has none, an "
+            "ImageGPTForCausalImageModeling does",
+            r"score\.weight": "the head of ImageGPTForImageClassification, which igpt lacks here",
+        },
+        {"normalisation": "rms", "tied": False, "start_predicted": False},
     ),
     "bert": Dialect(
         configs.Bert,
@@ -218,6 +240,8 @@ DIALECTS: dict[str, Dialect] = {
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "GPT2Model": {},
     "GPT2LMHeadModel": {},
+    "ImageGPTModel": {},
+    "ImageGPTForCausalImageModeling": {},
     "BertModel": {"pooler": True},
     "BertForPreTraining": {"pooler": True, "mlm_head": True, "nsp_head": True},
     "BertForMaskedLM": {"mlm_head": True},

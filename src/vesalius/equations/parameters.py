@@ -51,11 +51,11 @@ class Norm:
     """Ξ: the gain and bias of a normalisation (35).
 
     Layer normalisation needs no more; batch normalisation has the running mean and variance of its
-    training batches too.
+    training batches too. Without a bias no mean is subtracted either: that of iGPT's authors.
     """
 
     alpha: Float[Array, " d_e"]
-    beta: Float[Array, " d_e"]
+    beta: Float[Array, " d_e"] | None = part(when="centred")
     mean: Float[Array, " d_e"] | None = part(when="batch_norm", trained=False)
     variance: Float[Array, " d_e"] | None = part(when="batch_norm", trained=False)
     epsilon: float
@@ -162,7 +162,7 @@ class TransformerLM:
     Lambda: Float[Array, "d_e n_max"] | None = part(when="learned_positions")
     Xi_e: Norm
     Phi: tuple[Block, ...] = part(times="L")
-    U: Float[Array, "V d_e"] | None = part(when="untied")
+    U: Float[Array, "V_U d_e"] | None = part(when="untied")
     causal: bool
     variant: int
 

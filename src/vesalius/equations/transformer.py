@@ -47,6 +47,7 @@ def layer_norm(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
 
     The paper has no ε; every published model does: 1e-5 in GPT-2, 1e-12 in BERT and ViT.
     """
+    assert Xi.beta is not None
     centred = x - x.mean(axis=0)
     z_scored = centred / np.sqrt((centred * centred).mean(axis=0) + Xi.epsilon)
     return (Xi.alpha * z_scored.T + Xi.beta).T
@@ -65,13 +66,21 @@ def batch_norm(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
     Mean and variance belong to a component over all tokens of the training batches, where layer
     normalisation takes those of a token over its components.
     """
+    assert Xi.beta is not None
     assert Xi.mean is not None
     assert Xi.variance is not None
     return (Xi.alpha * (x.T - Xi.mean) / np.sqrt(Xi.variance + Xi.epsilon) + Xi.beta).T
 
 
+def rms_norm(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
+    """Normalisation by the root of the mean square alone: α ⊙ ϰ / √(mean(ϰ²) + ε)."""
+    return (Xi.alpha * (x / np.sqrt((x * x).mean(axis=0) + Xi.epsilon)).T).T
+
+
 def normalise(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
     """The normalisation that the set belongs to."""
+    if Xi.beta is None:
+        return rms_norm(Xi, x)
     return layer_norm(Xi, x) if Xi.mean is None else batch_norm(Xi, x)
 
 

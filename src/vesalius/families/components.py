@@ -43,34 +43,41 @@ def positions(kind: str) -> Component:
     return row("Λ", "positional encoding, fixed", "0")
 
 
-def norm(symbol: str) -> Component:
-    return row(symbol, "normalisation", "2 d_e")
+def norm(symbol: str, centred: bool = True) -> Component:
+    return row(symbol, "normalisation", "2 d_e" if centred else "d_e")
 
 
-def blocks(qkv_bias: bool = True) -> Component:
+def blocks(qkv_bias: bool = True, centred: bool = True) -> Component:
     biases = "ζ (M (2 d_k + d_v) + d_e)" if qkv_bias else "ζ d_e"
     block = (
         row("Γ[l]", "multi-head attention", f"2 M d_e (d_k + d_v) + {biases}"),
         row("Π[l]", "feedforward network", "2 d_e d_f + d_e + d_f"),
-        norm("Ξ₁[l]"),
-        norm("Ξ₂[l]"),
+        norm("Ξ₁[l]", centred),
+        norm("Ξ₂[l]", centred),
     )
     one = Component("Φ[l]", "transformer block", parts=block, times=Formula("L"))
     return Component("Φ", "transformer", parts=(one,))
 
 
-def output(tied: bool, width: str, bias: bool = False) -> tuple[Component, ...]:
-    rows = () if tied else (row("U", "output embedding", f"|V| {width}"),)
+def output(tied: bool, width: str, bias: bool = False, words: str = "|V|") -> tuple[Component, ...]:
+    rows = () if tied else (row("U", "output embedding", f"{words} {width}"),)
     return (*rows, row("b_U", "output bias", "|V|")) if bias else rows
 
 
+def words(config: configs.Transformer) -> str:
+    """How many words there are logits for."""
+    s = config.symbols()
+    return "|V|" if s["V_U"] == s["V"] else "(|V| − 1)"
+
+
 def transformer(config: configs.Transformer) -> tuple[Component, ...]:
+    s = config.symbols()
     return (
         embedding(),
         positions(config.positions),
-        norm("Ξₑ"),
-        blocks(),
-        *output(config.tied, "d_e"),
+        norm("Ξₑ", s["centred"]),
+        blocks(centred=s["centred"]),
+        *output(config.tied, "d_e", words=words(config)),
     )
 
 

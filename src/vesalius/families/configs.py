@@ -163,6 +163,7 @@ class Blocks(Config):
             "epsilon": self.epsilon,
             "activation": self.activation,
             "batch_norm": False,
+            "centred": True,
         }
 
 
@@ -188,6 +189,7 @@ class Transformer(Blocks):
         return {
             **super().symbols(),
             "V": self.vocabulary,
+            "V_U": self.vocabulary,
             "n": self.context,
             "n_max": self.context,
             "variant": self.variant,
@@ -221,6 +223,27 @@ class ImageGPT(GPT2):
     layers: int = again(GPT2, "layers", 24)
     embedding: int = again(GPT2, "embedding", 512)
     heads: int = again(GPT2, "heads", 8)
+    normalisation: str = setting(
+        "layer",
+        "Ξ",
+        "layer normalisation, or without mean and bias (rms)",
+        choices=("layer", "rms"),
+    )
+    start_predicted: bool = setting(
+        True, "U", "whether the token to start from is among those that are predicted"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tied and not self.start_predicted:
+            raise ImpossibleSetting(
+                "tied embeddings predict the token to start from; set start_predicted to true, "
+                "or tied to false"
+            )
+
+    def symbols(self) -> dict[str, Any]:
+        outputs = self.vocabulary - (not self.start_predicted)
+        return {**super().symbols(), "centred": self.normalisation == "layer", "V_U": outputs}
 
 
 @dataclass(frozen=True, kw_only=True)

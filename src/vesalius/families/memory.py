@@ -6,7 +6,7 @@ attention unfused and no dropout; formulas are for one sequence of n tokens.
 
 from dataclasses import dataclass
 
-from vesalius.families import configs
+from vesalius.families import components, configs
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.formulas import Formula
 
@@ -32,16 +32,17 @@ def neurons(config: configs.Blocks, width: str, more: int = 0) -> str:
 
 def blocks(config: configs.Blocks, batch_norm: bool = False) -> Kept:
     """Inputs of both sublayers before and after normalisation, q, k, v, scores, neurons."""
-    statistics = "4 d_e" if batch_norm else "4 n"
+    statistics = "4 d_e" if batch_norm else "4 n" if config.symbols()["centred"] else "2 n"
     inputs = f"n (4 d_e + 2 M (d_k + d_v) + {neurons(config, 'd_f')})"
     return kept("transformer blocks", f"{inputs} + n² M + {statistics}", times="L")
 
 
 def transformer(config: configs.Transformer) -> list[Kept]:
+    statistics = 2 if config.symbols()["centred"] else 1
     return [
-        kept("embeddings and their normalisation", "n (2 d_e + 2)"),
+        kept("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
         blocks(config),
-        kept("log-probabilities", "n |V|"),
+        kept("log-probabilities", f"n {components.words(config)}"),
     ]
 
 

@@ -7,7 +7,7 @@ erf is one: an entry of a softmax is 5, a normalised vector 7 d + 2.
 
 from dataclasses import dataclass
 
-from vesalius.families import configs
+from vesalius.families import components, configs
 from vesalius.families.formulas import Formula
 
 
@@ -39,11 +39,14 @@ def step(
 
 
 NORM = "n (7 d_e + 2)"
+RMS_NORM = "n (4 d_e + 2)"
 
 
-def blocks(variant: int, batch_norm: bool = False, qkv_bias: bool = True) -> list[Operation]:
+def blocks(
+    variant: int, batch_norm: bool = False, qkv_bias: bool = True, layer_norm: str = NORM
+) -> list[Operation]:
     biases = "ζ n M (2 d_k + d_v)" if qkv_bias else "0"
-    norm = "4 n d_e + 2 d_e" if batch_norm else NORM
+    norm = "4 n d_e + 2 d_e" if batch_norm else layer_norm
     first, second = ("34", "38") if variant == 1 else ("14b", "14b")
     return [
         step("24", "queries, keys, values", "2 n M d_e (2 d_k + d_v)", biases, "L"),
@@ -56,20 +59,22 @@ def blocks(variant: int, batch_norm: bool = False, qkv_bias: bool = True) -> lis
     ]
 
 
-def word_output() -> list[Operation]:
+def word_output(words: str) -> list[Operation]:
     return [
-        step("9", "logits", "2 n d_e |V|"),
-        step("10", "softmax", pointwise="5 n |V|"),
+        step("9", "logits", f"2 n d_e {words}"),
+        step("10", "softmax", pointwise=f"5 n {words}"),
     ]
 
 
 def transformer(config: configs.Transformer) -> list[Operation]:
+    norm = NORM if config.symbols()["centred"] else RMS_NORM
     if config.variant == 1:
-        before, after = [step("39", "positions, normalised", pointwise=f"n d_e + {NORM}")], []
+        before, after = [step("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
     else:
         before = [step("7", "positions", pointwise="n d_e")]
-        after = [step("35", "final normalisation", pointwise=NORM)]
-    return [*before, *blocks(config.variant), *after, *word_output()]
+        after = [step("35", "final normalisation", pointwise=norm)]
+    between = blocks(config.variant, layer_norm=norm)
+    return [*before, *between, *after, *word_output(components.words(config))]
 
 
 def bert(config: configs.Bert) -> list[Operation]:

@@ -79,9 +79,19 @@ SIZES: dict[str, Size] = {
     "vit-huge-patch14-224": _vit(32, 1280, 16, 14),
     "vit-base-patch32-224": _vit(12, 768, 12, 32),
     "vit-large-patch32-224": _vit(24, 1024, 16, 32),
-    # 512 colours and a start token. The authors' own has 237,056 parameters more: it is not tied;
-    # its normalisations lack the means and biases of (35), and its GELU is x sigmoid(1.702 x).
-    "igpt-small": Size("igpt", "Chen et al. 2020", {}, ("imagegpt-small", "openai/imagegpt-small")),
+    # 512 colours and a start token, which is not predicted; normalisations without the means and
+    # biases of (35), and a GELU that is x sigmoid(1.702 x).
+    "igpt-small": Size(
+        "igpt",
+        "Chen et al. 2020",
+        {
+            "normalisation": "rms",
+            "activation": "quick_gelu",
+            "tied": False,
+            "start_predicted": False,
+        },
+        ("imagegpt-small", "openai/imagegpt-small"),
+    ),
     "zerveas-2021": Size("tst", "Zerveas et al. 2021", {}),
 }
 

@@ -105,8 +105,8 @@ class BatchNorm(nn.Module):
 
 
 def normalisation(config: Blocks) -> nn.Module:
-    kind = BatchNorm if getattr(config, "normalisation", "layer") == "batch" else nn.LayerNorm
-    return kind(config.embedding, eps=config.epsilon)
+    kinds = {"layer": nn.LayerNorm, "batch": BatchNorm, "rms": nn.RMSNorm}
+    return kinds[getattr(config, "normalisation", "layer")](config.embedding, eps=config.epsilon)
 
 
 class Block(nn.Module):

@@ -9,6 +9,7 @@ from vesalius.models.blocks import (
     LearnedPositions,
     SinusoidalPositions,
     initialise,
+    normalisation,
 )
 from vesalius.models.linear import Linear, linear
 
@@ -25,10 +26,10 @@ class TransformerNetwork(nn.Module):
             if config.positions == "learned"
             else SinusoidalPositions(config.embedding)
         )
-        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.norm = normalisation(config)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.output = (
-            None if config.tied else Linear(config.embedding, config.vocabulary, bias=False)
+            None if config.tied else Linear(config.embedding, config.symbols()["V_U"], bias=False)
         )
         self.dropout = nn.Dropout(config.dropout)
         initialise(self, layers=config.layers)

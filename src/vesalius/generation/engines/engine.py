@@ -45,7 +45,7 @@ class Session(ABC):
         # Tiles may begin at any row and end beyond the last. Whole pages of rows, so that each
         # thread's own begin at the same place of one.
         self.rows = tiled(max(slots, together) + vectors.VECTORS, PAGE // vectors.LINE)
-        self.logits = np.zeros((slots + vectors.VECTORS, engine.vocabulary), np.float32)
+        self.logits = np.zeros((slots + vectors.VECTORS, engine.outputs), np.float32)
 
     def room(self, widest: int) -> Room:
         kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
@@ -100,6 +100,7 @@ class Engine(ABC):
         self.dtype, self.threads, self.gated = dtype, threads, model.family == "lstm"
         self.ready: set[Any] = set()
         self.vocabulary: int = config.vocabulary
+        self.outputs: int = config.symbols().get("V_U", self.vocabulary)
         self.embedding = np.asarray(model.state["embedding.weight"], np.float32)
 
     def run(self, kernel: Any, *arguments: Any) -> None:

@@ -143,16 +143,16 @@ class TransformerSession(ReferenceSession):
         return self.linear(f"{name}.outer", activation(self.linear(f"{name}.inner", x)))
 
     def norm(self, name: str, x: States) -> States:
-        weight, bias = self.state[f"{name}.weight"], self.state[f"{name}.bias"]
+        weight, bias = self.state[f"{name}.weight"], self.state.get(f"{name}.bias")
         return normalise(x, weight, bias, self.config.epsilon)
 
 
-def normalise(x: States, weight: Array, bias: Array, epsilon: float) -> States:
-    """Layer normalisation (35) of every row."""
-    centred = x - x.mean(axis=-1, keepdims=True)
+def normalise(x: States, weight: Array, bias: Array | None, epsilon: float) -> States:
+    """Layer normalisation (35) of every row; without bias, no mean is subtracted either."""
+    centred = x if bias is None else x - x.mean(axis=-1, keepdims=True)
     variance = np.einsum("...i,...i->...", centred, centred)[..., None] / x.shape[-1]
-    normalised: Array = centred / np.sqrt(variance + epsilon).astype(x.dtype) * weight + bias
-    return normalised
+    normalised: Array = centred / np.sqrt(variance + epsilon).astype(x.dtype) * weight
+    return normalised if bias is None else normalised + bias
 
 
 def position_vectors(config: Any, state: Any) -> Float[Array, "n d_e"]:

@@ -35,7 +35,8 @@ class TransformerEngine(Engine):
             both = [pair(name) for name in names]
             return Norms(
                 np.array([weight for weight, _ in both], np.float32),
-                np.array([bias for _, bias in both], np.float32),
+                np.array([np.zeros_like(w) if b is None else b for w, b in both], np.float32),
+                bool(config.symbols()["centred"]),
             )
 
         self.positions = np.asarray(position_vectors(config, state), np.float32)
@@ -161,7 +162,8 @@ class TransformerSession(Session):
         self.lengths[chosen] += lengths
         if self.final:
             norm = self.weights.norm
-            states = normalise(states, norm.weight[0], norm.bias[0], self.weights.epsilon)
+            bias = norm.bias[0] if norm.centred else None
+            states = normalise(states, norm.weight[0], bias, self.weights.epsilon)
         return np.split(states, np.cumsum(lengths)[:-1])
 
     def step(self, slots: Ids, ids: Ids) -> Logits:

@@ -30,6 +30,8 @@ class Norms(NamedTuple):
 
     weight: Array
     bias: Array
+    centred: bool
+    """Whether the mean is subtracted first."""
 
 
 class TransformerWeights(NamedTuple):
@@ -74,14 +76,16 @@ class TransformerState(NamedTuple):
 
 
 @compiled
-def normalise(weight: Array, bias: Array, epsilon: float, x: Array, out: Array) -> None:
+def normalise(norms: Norms, l: int, epsilon: float, x: Array, out: Array) -> None:
     """Layer normalisation (35) of each row."""
+    weight, bias = norms.weight[l], norms.bias[l]
     width = uintp(len(weight))
     for row in range(len(x)):
         mean = np.float32(0)
-        for i in range(width):
-            mean += x[row, i]
-        mean /= np.float32(width)
+        if norms.centred:
+            for i in range(width):
+                mean += x[row, i]
+            mean /= np.float32(width)
         variance = np.float32(0)
         for i in range(width):
             variance += (x[row, i] - mean) * (x[row, i] - mean)
@@ -237,7 +241,7 @@ def transformer_output(
     for i in range(start, stop):
         row, out = x[wanted[i] : wanted[i] + 1], normed[i : i + 1]
         if w.norm_first:
-            normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, row, out)
+            normalise(w.norm, 0, w.epsilon, row, out)
         else:
             out[:] = row
     settle(member, n)
@@ -267,11 +271,11 @@ def transformer_step(
         read = normed
     else:
         read = x
-        normalise(w.norm.weight[0], w.norm.bias[0], w.epsilon, mine, mine)
+        normalise(w.norm, 0, w.epsilon, mine, mine)
     for l in range(len(w.inner.weight)):
         one, two = w.attention_norm, w.feedforward_norm
         if w.norm_first:
-            normalise(one.weight[l], one.bias[l], w.epsilon, mine, mine_normed)
+            normalise(one, l, w.epsilon, mine, mine_normed)
         settle(member, n)
         multiply(member, w.projections, l, read, s.room, s.projected, NONE)
         meet(member)
@@ -281,9 +285,9 @@ def transformer_step(
         meet(member)
         add(mine, added)
         if w.norm_first:
-            normalise(two.weight[l], two.bias[l], w.epsilon, mine, mine_normed)
+            normalise(two, l, w.epsilon, mine, mine_normed)
         else:
-            normalise(one.weight[l], one.bias[l], w.epsilon, mine, mine)
+            normalise(one, l, w.epsilon, mine, mine)
         settle(member, n)
         multiply(member, w.inner, l, read, s.room, s.inner, w.activation)
         meet(member)
@@ -291,7 +295,7 @@ def transformer_step(
         meet(member)
         add(mine, added)
         if not w.norm_first:
-            normalise(two.weight[l], two.bias[l], w.epsilon, mine, mine)
+            normalise(two, l, w.epsilon, mine, mine)
     settle(member, n)
     if len(wanted):
         transformer_output(member, w, s, x, wanted, logits)
