@@ -91,6 +91,10 @@ EVERYTHING: dict[str, dict[str, int]] = {
     "gpt2": {"tied": False},
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
+    "tst": {},
+    "lstm": {"tied": False, "output_bias": True},
+    "rnn": {"tied": False, "output_bias": True},
+    "ffnn": {"output_bias": True},
 }
 """The families that other libraries have too, with all arrays that they can have."""
 
@@ -99,12 +103,17 @@ def rosetta_page() -> str:
     parts = [
         "# The same array in every library",
         NOTE,
-        "Every array of GPT-2, BERT and ViT by the paper's symbol, by our name and by those of "
+        "Every array of a model by the paper's symbol, by our name and by those of "
         "other libraries; `{l}` counts layers from zero, `[l]` from one, `[m]` the heads. Words "
         "after a name say how it is read: our array to give the paper's, another library's to give "
         "ours; a cell is empty where a library has no such array. Hugging Face's classes with a "
         "head put `transformer.`, `bert.` or `vit.` before the names of the backbone; Keras and "
-        "nanoGPT always tie `U` to `E`.",
+        "nanoGPT always tie `U` to `E`. Of recurrent and feedforward models other libraries have "
+        "the layers: `torch.nn.LSTM` and `RNN`, whose two biases are added, `nn.Linear`, and "
+        "Keras's `LSTM`, `SimpleRNN` and `Dense`. The four gates come in the same order in "
+        "PyTorch (i, f, g, o) and in Keras (i, f, c, o): add R, forget P, candidate Q, output S. "
+        "mvts_transformer is the TST of its authors. [Bringing one's own weights](own-weights.md) "
+        "shows how to use this.",
         *(_family_names(name, configuration(name, **all_)) for name, all_ in EVERYTHING.items()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -127,10 +136,15 @@ def _family_names(family: str, config: Config) -> str:
 
 def _libraries(family: str, config: Config) -> dict[str, dict[str, tables.Row]]:
     """The rows of every library that has the family, by our names."""
-    found = {"Hugging Face": huggingface.DIALECTS[family].rows(config)}
+    found = {}
+    if family in huggingface.DIALECTS:
+        found["Hugging Face"] = huggingface.DIALECTS[family].rows(config)
     for library, families in others.LIBRARIES.items():
         if type(config) in families:
             found[library] = families[type(config)].rows(config)
+    for library, layers in others.LAYERS.items():
+        if type(config) in layers:
+            found[library] = layers[type(config)](config)
     return {library: {row.ours: row for row in rows} for library, rows in found.items()}
 
 

@@ -111,3 +111,13 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert ways[4][2:4] == ["look", "##ing"]
     assert "".join(ways[0]) == "I'm looking for a job in New York.".replace(" ", "")
     assert "".join(ways[1]) == "".join(ways[0])
+
+
+def test_the_page_on_own_weights_runs(tmp_path):
+    page = (ROOT / "docs" / "own-weights.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", code)

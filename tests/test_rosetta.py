@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import peers
 import pytest
 import torch
 from agreement import agree
@@ -22,7 +23,7 @@ from libraries import (
     timm_state,
 )
 
-from vesalius.checkpoints import huggingface, layout, others
+from vesalius.checkpoints import huggingface, layout, others, tables
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import configuration
 from vesalius.model import Model
@@ -33,9 +34,15 @@ EVERYTHING = {
     "gpt2": {"tied": False},
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
+    "tst": {},
+    "lstm": {"tied": False, "output_bias": True},
+    "rnn": {"tied": False, "output_bias": True},
+    "ffnn": {"output_bias": True},
 }
 BERT = configuration("bert", vocabulary=29, context=9, mlm_head=True, **SMALL)
+TST = configuration("tst", channels=4, context=6, outputs=5, **SMALL)
 TABLES = [("Keras", GPT2), ("Keras", BERT), ("nanoGPT", GPT2), ("timm", VIT)]
+TABLES.append(("mvts_transformer", TST))
 LACKING = {
     ("Keras", "gpt2"): {"output"},
     ("nanoGPT", "gpt2"): {"output"},
@@ -44,6 +51,13 @@ LACKING = {
     ("Hugging Face", "gpt2"): set(),
     ("Hugging Face", "bert"): set(),
     ("Hugging Face", "vit"): set(),
+    ("mvts_transformer", "tst"): set(),
+    ("PyTorch", "lstm"): {"embedding", "output", "output_bias"},
+    ("Keras", "lstm"): {"embedding", "output", "output_bias"},
+    ("PyTorch", "rnn"): {"embedding", "output", "output_bias"},
+    ("Keras", "rnn"): {"embedding", "output", "output_bias"},
+    ("PyTorch", "ffnn"): {"embedding"},
+    ("Keras", "ffnn"): {"embedding"},
 }
 
 
@@ -53,6 +67,7 @@ LACKING = {
 def columns(family):
     """The page's table of a family: each column's cells by its heading."""
     titles = {"gpt2": "GPT-2", "bert": "BERT", "vit": "Vision transformer"}
+    titles |= {"tst": "Time series", "lstm": "LSTM", "rnn": "Elman", "ffnn": "Feedforward"}
     section = re.search(rf"^## {titles[family]}.*?\n\n(.*?)\n(?:\n|\Z)", PAGE, re.M | re.S).group(1)
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section.splitlines()]
     return {heading: [row[i] for row in rows[2:]] for i, heading in enumerate(rows[0])}
@@ -68,7 +83,8 @@ def test_every_array_of_ours_stands_on_the_page_once(family):
     expected = {re.sub(r"\.\d+\.", ".{l}.", name) for name in layout.shapes(config)}
     counted = Counter(names(columns(family)["ours"]))
     assert set(counted) == expected
-    assert set(counted.values()) == {1}
+    gates = 4 if family == "lstm" else 1
+    assert all(n == (gates if "layers" in name else 1) for name, n in counted.items())
 
 
 @pytest.mark.parametrize(("library", "family"), LACKING)
@@ -182,6 +198,45 @@ def test_hugging_faces_gpt2_is_nanogpts_transposed():
 
 
 # ------------------------------------------------------------------------ nanoGPT and timm
+
+
+def test_our_network_computes_what_mvts_transformer_does_with_its_weights(rng):
+    """Its modules are PyTorch's own, put together in ``peers.TST``; here they get its names."""
+    theirs, state = peers.TST(TST).double().eval(), {}
+    for name, parameter in [*theirs.named_parameters(), *theirs.named_buffers()]:
+        if parameter.is_floating_point():
+            drawn = rng.uniform(0.5, 1.5, parameter.shape)
+            parameter.data = torch.tensor(drawn - ("running_var" not in name))
+        named = name.replace("attention.", "self_attn.").replace("positions", "pos_enc.pe")
+        named = named.replace("project.", "project_inp.").replace("output.", "output_layer.")
+        array = parameter.detach().numpy()
+        state[named.replace("layers.", "transformer_encoder.layers.", 1)] = (
+            array[:, None] if name == "positions" else array
+        )
+    model = Model(TST, others.read_state("mvts_transformer", TST, state))
+    series, real = (
+        torch.tensor(rng.normal(size=(3, 6, 4))),
+        torch.arange(6) < torch.tensor([[6], [4], [1]]),
+    )
+    with torch.no_grad():
+        agree(model.network(series, real), theirs(series, real)[1])
+
+
+@pytest.mark.parametrize(("family", "kind"), [("lstm", torch.nn.LSTM), ("rnn", torch.nn.RNN)])
+def test_the_gates_of_pytorch_are_where_the_page_says(family, kind):
+    config = configuration(family, vocabulary=11, embedding=6, hidden=10, tied=False)
+    theirs = kind(6, 10, 2, batch_first=True).double()
+    tensors = {name: tensor.detach().numpy() for name, tensor in theirs.named_parameters()}
+    rows = tables.spread(others.LAYERS["PyTorch"][type(config)](config), config)
+    state = random_state(layout.shapes(config))
+    for row in rows:
+        state[row.ours] = tensors[row.theirs]
+        if "bias" in row.theirs:
+            state[row.ours] = state[row.ours] + tensors[row.theirs.replace("ih", "hh")]
+    model, ids = Model(config, state), torch.arange(8).reshape(2, 4)
+    E, U = (torch.tensor(state[f"{name}.weight"]) for name in ("embedding", "output"))
+    with torch.no_grad():
+        agree(model.network(ids), theirs(E[ids])[0] @ U.T)
 
 
 @pytest.mark.parametrize("length", [1, 5, 9])

@@ -192,8 +192,10 @@ def _also(config: Config, total: int) -> dict[str, int]:
         case configs.Transformer():
             E = config.vocabulary * config.embedding
             Lambda = config.context * config.embedding if config.positions == "learned" else 0
-            bare = total - E * (1 if config.tied else 2) - Lambda
-            return {**_other_tying(config), "without embeddings and positions": bare}
+            outputs = config.symbols()["V_U"]
+            U = 0 if config.tied else outputs * config.embedding
+            tying = _other_tying(config) if outputs == config.vocabulary else {}
+            return {**tying, "without embeddings and positions": total - E - U - Lambda}
         case configs.Bert():
             backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
             others = {

@@ -1,7 +1,8 @@
-"""The same models in KerasHub, nanoGPT and timm: names and shapes, in both directions.
+"""The same models in other libraries: names and shapes, in both directions.
 
-Keras gives the heads of attention an axis of their own; nanoGPT and timm fuse queries, keys and
-values along the rows. What each library computes with its arrays is left to those who run it.
+Keras gives the heads of attention an axis of their own; nanoGPT, timm and the TST of its authors
+(mvts_transformer) fuse queries, keys and values along the rows. What each library computes with its
+arrays is left to those who run it.
 """
 
 import re
@@ -49,6 +50,10 @@ def heads_in(heads: int) -> Transform:
 def heads_bias(heads: int) -> Transform:
     """A bias of all heads: M x d_k there."""
     return Transform("heads joined", lambda a: a.reshape(-1), lambda a: a.reshape(heads, -1))
+
+
+MIDDLE = Transform("without its middle axis", lambda a: a[:, 0], lambda a: a[:, None])
+PLUS_BIAS = Transform("plus `bias_hh_l{l}`", lambda a: a, lambda a: a)
 
 
 # ------------------------------------------------------------------------------------------ Keras
@@ -148,6 +153,69 @@ def _timm(config: configs.ViT) -> list[Row]:
     ]
 
 
+def _mvts(config: configs.TST) -> list[Row]:
+    layer = "transformer_encoder.layers.{l}"
+    rows = [
+        Row(f"blocks.{{l}}.attention.{n}.{kind}", f"{layer}.self_attn.in_proj_{kind}", at)
+        for n, at in zip(("query", "key", "value"), map(third_of_rows, range(3)), strict=True)
+        for kind in ("weight", "bias")
+    ]
+    for ours, theirs in (("attention_norm", "norm1"), ("feedforward_norm", "norm2")):
+        kinds = ("weight", "bias", "running_mean", "running_var")
+        rows += [Row(f"blocks.{{l}}.{ours}.{kind}", f"{layer}.{theirs}.{kind}") for kind in kinds]
+    return [
+        *both("projection", "project_inp"),
+        Row("positions.weight", "pos_enc.pe", MIDDLE),
+        *rows,
+        *both("blocks.{l}.attention.output", f"{layer}.self_attn.out_proj"),
+        *both("blocks.{l}.feedforward.inner", f"{layer}.linear1"),
+        *both("blocks.{l}.feedforward.outer", f"{layer}.linear2"),
+        *both("output", "output_layer"),
+    ]
+
+
+# ---------------------------------------------------------------------------------- single layers
+
+
+def _torch_recurrent(config: configs.Recurrent) -> list[Row]:
+    return [
+        Row("layers.{l}.input.weight", "weight_ih_l{l}"),
+        Row("layers.{l}.recurrent.weight", "weight_hh_l{l}"),
+        Row("layers.{l}.input.bias", "bias_ih_l{l}", PLUS_BIAS),
+    ]
+
+
+def _keras_recurrent(config: configs.Recurrent) -> list[Row]:
+    return [
+        Row("layers.{l}.input.weight", "kernel", TRANSPOSED),
+        Row("layers.{l}.recurrent.weight", "recurrent_kernel", TRANSPOSED),
+        Row("layers.{l}.input.bias", "bias"),
+    ]
+
+
+def _torch_dense(config: configs.Feedforward) -> list[Row]:
+    return [*both("layers.{l}", "{l}"), *both("output", "output")]
+
+
+def _keras_dense(config: configs.Feedforward) -> list[Row]:
+    return [*_dense("layers.{l}", "dense_{l}"), *_dense("output", "output")]
+
+
+LAYERS: dict[str, dict[type[Config], Callable[[Any], list[Row]]]] = {
+    "PyTorch": {
+        configs.LSTM: _torch_recurrent,
+        configs.Elman: _torch_recurrent,
+        configs.Feedforward: _torch_dense,
+    },
+    "Keras": {
+        configs.LSTM: _keras_recurrent,
+        configs.Elman: _keras_recurrent,
+        configs.Feedforward: _keras_dense,
+    },
+}
+"""Of models whose layers a library has: nn.LSTM, nn.RNN, nn.Linear; LSTM, SimpleRNN, Dense."""
+
+
 # -------------------------------------------------------------------------------------- one table
 
 
@@ -172,6 +240,7 @@ LIBRARIES: dict[str, dict[type[Config], Dialect]] = {
         )
     },
     "timm": {configs.ViT: Dialect(_timm)},
+    "mvts_transformer": {configs.TST: Dialect(_mvts, {}, r".*\.num_batches_tracked")},
 }
 
 
