@@ -79,6 +79,7 @@ VERBS = {
     "tokenize": ["x"],
     "evaluate": ["stories"],
     "convert": ["new"],
+    "inspect": [],
 }
 
 

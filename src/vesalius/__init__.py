@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
     from vesalius.generation.decoding import generate as generate
+    from vesalius.inspection import inspect as inspect
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
@@ -48,6 +49,7 @@ _PUBLIC = {
     "evaluate": "vesalius.evaluation:evaluate",
     "fill": "vesalius.filling:fill",
     "generate": "vesalius.generation.decoding:generate",
+    "inspect": "vesalius.inspection:inspect",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",
     "next_sentence": "vesalius.filling:next_sentence",

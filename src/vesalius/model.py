@@ -239,6 +239,7 @@ FILES = (
     files.WEIGHTS,
     files.INDEX,
     PREPROCESSING,
+    preprocessor.FILE,
     GENERATION,
     *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "encoder.json", "vocab.bpe"),
     *TOKENIZER_SETTINGS,

@@ -158,16 +158,22 @@ def read(file: Path) -> Tensors:
     Single and double precision are views of the file, private to this process; half precision is
     widened to single, which takes memory of its own and loses nothing.
     """
+    header, _ = _header(file)
+    dtypes = {name: entry["dtype"] for name, entry in header.items()}
+    arrays = {name: np.asarray(_widened(a, dtypes[name])) for name, a in views(file).items()}
+    return Tensors(arrays, widest([NAMES[dtype] for dtype in dtypes.values() if dtype in NAMES]))
+
+
+def views(file: Path) -> dict[str, Array]:
+    """The tensors of one file as they are stored, bfloat16 as its bits; nothing is read yet."""
     header, start = _header(file)
-    raw = np.memmap(file, dtype=np.uint8, mode="c", offset=start) if header else None
-    arrays, dtypes = {}, []
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        assert raw is not None
-        array = raw[begin:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        arrays[name] = np.asarray(_widened(array, entry["dtype"]))
-        dtypes.append(entry["dtype"])
-    return Tensors(arrays, widest([NAMES[dtype] for dtype in dtypes if dtype in NAMES]))
+    raw = np.memmap(file, dtype=np.uint8, mode="c", offset=start) if header else np.empty(0, "u1")
+    return {
+        name: raw[slice(*entry["data_offsets"])]
+        .view(DTYPES[entry["dtype"]])
+        .reshape(entry["shape"])
+        for name, entry in header.items()
+    }
 
 
 def _widened(array: Array, dtype: str) -> Array:

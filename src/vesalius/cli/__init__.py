@@ -19,6 +19,7 @@ from vesalius.cli import (
     classification,
     data,
     generation,
+    inspection,
     reading,
     text,
     training,
@@ -37,7 +38,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.dissect,
         anatomy.verify,
     ],
-    "Checkpoints": [checkpoints.specimens, checkpoints.convert],
+    "Checkpoints": [checkpoints.specimens, inspection.inspect, checkpoints.convert],
     "Use": [
         generation.generate,
         classification.classify,
