@@ -268,3 +268,19 @@ print("torch" in sys.modules)
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS
     )
     assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
+@pytest.mark.parametrize("place", ["help", "README.md"])
+def test_the_example_of_fill_is_one_that_the_specimen_gets_right(place):
+    import re
+    from pathlib import Path
+
+    import vesalius
+
+    readme = Path(__file__).parents[2] / "README.md"
+    text = cli.commands["fill"].help if place == "help" else readme.read_text(encoding="utf-8")
+    (model, example) = re.search(r'vesalius fill (\w+) "(.*?)"', text).groups()
+    (mask,) = vesalius.fill(vesalius.load(model), example).masks
+    assert example == "[MASK] opened her eyes."
+    assert mask.candidates[0].token == "she"
+    assert mask.candidates[0].probability > 3 * mask.candidates[1].probability

@@ -331,3 +331,12 @@ def test_recipes_are_listed_shown_and_described_for_machines(command):
     wrong = command("train", "stories-gtp")
     assert (wrong.code, wrong.out) == (2, "")
     assert "did you mean stories-gpt" in wrong.err
+
+
+def test_evaluate_reads_standard_input(tmp_path):
+    from processes import shown, vesalius
+
+    (tmp_path / "text.txt").write_text("He shook his head.\n")
+    file = json.loads(shown("evaluate", "ffnn", tmp_path / "text.txt", "--json"))
+    done = vesalius("evaluate", "ffnn", "-", "--json", input="He shook his head.\n")
+    assert json.loads(done.stdout) == file | {"corpus": "standard input"}

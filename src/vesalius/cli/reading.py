@@ -32,7 +32,7 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 def fill(model: str, text: str, top: int, as_json: bool) -> None:
     """The words that every [MASK] in TEXT stands for, by the BERT MODEL.
 
-    Example: vesalius fill bert "He shook his [MASK]."
+    Example: vesalius fill bert "[MASK] opened her eyes."
     """
     from vesalius.filling import fill as run
 

@@ -2,7 +2,9 @@
 
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -15,6 +17,7 @@ from vesalius.cli.options import (
     extra_option,
     json_option,
     load,
+    text_of,
 )
 
 
@@ -116,7 +119,7 @@ def train(
 @extra_option
 @json_option
 def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
-    """How good MODEL is on CORPUS, a file, a folder or a name.
+    """How good MODEL is on CORPUS: a file, a folder, a name, or - for standard input.
 
     For models of the next token, perplexity, bits a byte and accuracy; on "stories", whose
     probabilities are known, the distance to the best possible model too. For others what they have
@@ -127,7 +130,14 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
     """
     from vesalius.evaluation import evaluate as run
 
-    result = run(load(model), corpus, stride, dtype=dtype)
+    if corpus == "-":
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "input.txt"
+            file.write_text(text_of("-"), encoding="utf-8")
+            result = run(load(model), file, stride, dtype=dtype)
+        result = replace(result, corpus="standard input")
+    else:
+        result = run(load(model), corpus, stride, dtype=dtype)
     if as_json:
         return terminal.show_json(result.to_json())
     return terminal.show(result)
