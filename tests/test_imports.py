@@ -141,3 +141,12 @@ def test_the_public_names_are_those():
     assert set(vesalius.__all__) <= set(dir(vesalius))
     with pytest.raises(AttributeError, match="no attribute 'conut'"):
         vesalius.conut  # noqa: B018
+
+
+def test_an_engine_can_be_asked_for_after_the_first_was_made():
+    """A module of the same name would take the function's place when it is first imported."""
+    code = "import vesalius as vs; from vesalius.generation.engines import ENGINES\n"
+    code += "import vesalius.generation.engines.feedforward\n"
+    code += "from vesalius.generation.engines import engine\n"
+    code += "print(engine(vs.load('ffnn')).dtype)"
+    assert "numba" in loaded_by(code)

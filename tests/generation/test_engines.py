@@ -10,7 +10,7 @@ from lively import MODELS, error, lively
 from vesalius import create
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange
 from vesalius.generation.engines import engine
-from vesalius.generation.engines.engine import TOGETHER
+from vesalius.generation.engines.compiled import TOGETHER
 from vesalius.generation.kernels import vectors
 from vesalius.generation.quantisation import quantise, rounded
 

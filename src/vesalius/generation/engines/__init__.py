@@ -16,8 +16,8 @@ from vesalius.machine import physical_cores
 from vesalius.model import Model
 
 if TYPE_CHECKING:
-    from vesalius.generation.engines.engine import Engine as Engine
-    from vesalius.generation.engines.engine import Session as Session
+    from vesalius.generation.engines.compiled import Engine as Engine
+    from vesalius.generation.engines.compiled import Session as Session
 
 DTYPES = ("float32", "int8")
 ENGINES = {

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, Engine, Ids, Logits, Session
 from vesalius.generation.kernels.feedforward import (
     FeedforwardState,
     FeedforwardWeights,

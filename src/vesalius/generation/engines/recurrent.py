@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.engine import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, Engine, Ids, Logits, Session
 from vesalius.generation.engines.reference import States
 from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.generation.kernels.recurrent import RecurrentState, RecurrentWeights, recurrent_step

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.engine import LOCK, TOGETHER, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, TOGETHER, Engine, Ids, Logits, Session
 from vesalius.generation.engines.reference import States, normalise, position_vectors
 from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
 from vesalius.generation.kernels.transformer import (

@@ -1,4 +1,4 @@
-"""What engines have in common: packed weights, sequences in slots, kernels run on all threads."""
+"""What compiled engines have in common: packed weights, sequences in slots, teams of threads."""
 
 import logging
 import math
