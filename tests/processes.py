@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 SECONDS = 600  # after which a command hangs; a busy machine is slow
+STREAMS = ("out", "err")
 
 
 def vesalius(*arguments, **options):
@@ -25,7 +26,12 @@ def vesalius(*arguments, **options):
         command = [sys.executable, "-m", "vesalius", *arguments]
         settings = {"capture_output": True, "text": True, "timeout": SECONDS}
         return subprocess.run(command, **settings, **options)
-    return _server().run(arguments)
+    return _server().run(["vesalius", *arguments])[0]
+
+
+def scripts(script, *arguments, environments=({},)):
+    """Processes that run a script at the same time, one for each environment."""
+    return _server().run([str(script), *arguments], environments)
 
 
 def shown(*arguments):
@@ -60,16 +66,27 @@ class Server:
         self.process = subprocess.Popen(command, text=True, **streams)
         atexit.register(self.process.communicate)  # its end is that of what it reads
 
-    def run(self, arguments):
+    def run(self, command, environments=({},)):
         with TemporaryDirectory() as folder:
-            request = {"arguments": [*map(str, arguments)], "at": os.getcwd(), "to": folder}
-            print(json.dumps(request), file=self.process.stdin, flush=True)
+            what = {"command": [*map(str, command)], "at": os.getcwd()}
+            requests = [
+                {**what, "environment": environment, "to": f"{folder}/{number}"}
+                for number, environment in enumerate(environments)
+            ]
+            print(json.dumps(requests), file=self.process.stdin, flush=True)
             if not select.select([self.process.stdout], [], [], SECONDS)[0]:
                 self.process.kill()
-                raise subprocess.TimeoutExpired(arguments, SECONDS)
-            code = int(self.process.stdout.readline())
-            out, err = ((Path(folder) / name).read_text() for name in ("out", "err"))
-        return subprocess.CompletedProcess(arguments, code, out, err)
+                raise subprocess.TimeoutExpired(command, SECONDS)
+            return [
+                subprocess.CompletedProcess(
+                    command,
+                    code,
+                    *(Path(f"{request['to']}.{name}").read_text() for name in STREAMS),
+                )
+                for code, request in zip(
+                    json.loads(self.process.stdout.readline()), requests, strict=True
+                )
+            ]
 
 
 def serve():
@@ -78,29 +95,41 @@ def serve():
 
     import vesalius.cli
     import vesalius.dissection
-    import vesalius.generation  # noqa: F401
+    import vesalius.generation
+    import vesalius.training  # noqa: F401
 
     for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            os._exit(_command(**json.loads(line)))
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        sys.stdout.write(f"{code}\n")
+        children = [_forked(request) for request in json.loads(line)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        sys.stdout.write(f"{json.dumps(codes)}\n")
         sys.stdout.flush()
 
 
-def _command(arguments, at, to):
-    """What ``python -m vesalius`` does; the exit code."""
+def _forked(request):
+    child = os.fork()
+    if not child:
+        os._exit(_run(**request))
+    return child
+
+
+def _run(command, at, environment, to):
+    """What ``python -m vesalius`` or ``python script.py`` does; the exit code."""
     os.chdir(at)
+    os.environ |= environment
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(f"{to}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    sys.argv[1:] = arguments
-    sys.path[0] = at
+    for number, name in enumerate(STREAMS, 1):
+        os.dup2(os.open(f"{to}.{name}", os.O_WRONLY | os.O_CREAT), number)
+    sys.argv[:] = command
     try:
-        runpy.run_module("vesalius", run_name="__main__", alter_sys=True)
+        if command[0] == "vesalius":
+            sys.path[0] = at
+            runpy.run_module("vesalius", run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(command[0]).parent)
+            runpy.run_path(command[0], run_name="__main__")
+        return 0
     except SystemExit as end:
-        return end.code
+        return end.code or 0
     except BaseException:
         traceback.print_exc()
         return 1

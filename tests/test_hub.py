@@ -30,7 +30,7 @@ def run(cache, code, **environment):
         capture_output=True,
         text=True,
         env={**os.environ, **home},
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -242,7 +242,7 @@ filled(small("gpt2")).save(Path(sys.argv[1]))
 def test_a_process_killed_while_saving_leaves_no_model_but_a_folder_known_by_its_name(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-c", KILLED, str(tmp_path / "model")]
-    done = subprocess.run(command, env=environment, timeout=120)
+    done = subprocess.run(command, env=environment, timeout=600)
     assert done.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".saving-")

@@ -202,7 +202,7 @@ def server():
         thread.join()
 
 
-plainly = partial(urlopen, timeout=10)
+plainly = partial(urlopen, timeout=600)
 
 
 def fetch(made, progress=lambda file, size: None):
@@ -337,7 +337,7 @@ def test_no_redirect_leads_away_from_https(server, known, cache):
     server["/b"] = (200, HELLO)
     server["/moved"] = (302, f"{server['address']}/b".encode())
     made = known(of(HELLO, f"{server['address']}/moved"))
-    strictly = partial(build_opener(registry.OnlySecure).open, timeout=10)
+    strictly = partial(build_opener(registry.OnlySecure).open, timeout=600)
     with pytest.raises(Unreachable, match=r"/b is no https address"):
         registry._get(made, lambda file, size: None, strictly)
     assert fetch(made) == [cache / "text/hello.txt"]  # as it would be were it not for the rule

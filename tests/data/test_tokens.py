@@ -256,7 +256,7 @@ def test_a_killed_writer_leaves_no_token_file(tmp_path):
 
 
 def test_two_that_make_the_same_at_once_both_have_it(tmp_path):
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=600)
 
     class Together(Counting):
         def encode_many(self, texts, framed):

@@ -20,7 +20,7 @@ def killed(name, folder, kills):
         [sys.executable, str(SCRIPT), name, str(folder), str(folder / "run"), str(kills)],
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr

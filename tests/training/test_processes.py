@@ -1,11 +1,13 @@
 """Two processes under torchrun do what one does, and either goes on with what the other saved."""
 
-import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
+from processes import SECONDS, scripts
 
 from vesalius import load
 from vesalius.training.watching import read_metrics
@@ -16,16 +18,21 @@ WITHIN = 1e-6  # relative: the same float32 gradients, added up in another order
 
 
 def run(count, name, data, folder, parallel="ddp", until=STEPS):
-    alone = [sys.executable]
-    several = [*alone, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    arguments = [str(SCRIPT), name, str(data), str(folder), parallel, str(until)]
-    done = subprocess.run(
-        [*(several if count > 1 else alone), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    """Processes as ``torchrun`` starts them; it takes ten seconds to start itself."""
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    common |= {"WORLD_SIZE": str(count), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    ranks = [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+    for done in scripts(SCRIPT, name, data, folder, parallel, until, environments=ranks):
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def torchrun(count, name, data, folder):
+    several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    arguments = [str(SCRIPT), name, str(data), str(folder), "ddp", str(STEPS)]
+    command = [sys.executable, *several, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -49,18 +56,33 @@ def same(one, other):
     return all(abs(ours[key] - theirs[key]) <= WITHIN * ours[key] for key in ours)
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The folder of a run of one process, made once."""
+
+    @cache
+    def one(name):
+        data = tmp_path_factory.mktemp(name)
+        return run(1, name, data, data / "one")
+
+    return one
+
+
+def test_two_processes_under_torchrun_lose_as_much_as_one(alone, tmp_path):
+    assert same(alone("gpt2"), torchrun(2, "gpt2", tmp_path, tmp_path / "two"))
+
+
 @pytest.mark.parametrize(
     ("name", "parallel"), [("gpt2", "ddp"), ("gpt2", "fsdp"), ("bert", "ddp"), ("lstm", "ddp")]
 )
-def test_two_processes_lose_as_much_as_one(name, parallel, tmp_path):
-    one = run(1, name, tmp_path, tmp_path / "one")
-    assert same(one, run(2, name, tmp_path, tmp_path / "two", parallel))
+def test_two_processes_lose_as_much_as_one(name, parallel, alone, tmp_path):
+    assert same(alone(name), run(2, name, tmp_path, tmp_path / "two", parallel))
 
 
 @pytest.mark.parametrize(("first", "then"), [(2, 1), (1, 2)])
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
-def test_what_some_saved_others_go_on_with(parallel, first, then, tmp_path):
-    whole = run(1, "gpt2", tmp_path, tmp_path / "whole")
+def test_what_some_saved_others_go_on_with(parallel, first, then, alone, tmp_path):
+    whole = alone("gpt2")
     folder = run(first, "gpt2", tmp_path, tmp_path / "part", parallel, until=10)
     assert max(step for _, step in losses(folder)) == 10
     if first == 2 and parallel == "fsdp":
