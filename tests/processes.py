@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-SECONDS = 600  # after which a command hangs; a busy machine is slow
+SECONDS = 1800  # after which a command hangs; a busy machine is slow
 STREAMS = ("out", "err")
 
 

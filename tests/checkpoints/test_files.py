@@ -145,11 +145,15 @@ def test_whatever_a_header_says_the_message_is_short(folder, header):
 
 
 def test_reading_takes_time_in_proportion_to_the_number_of_tensors(tmp_path):
-    header = {f"t{i}": tensor([0], 0, 0) for i in range(50_000)}
-    (tmp_path / "model.safetensors").write_bytes(packed({**header, "z": ONE}, bytes(8)))
-    before = time.process_time()
-    assert len(files.read_folder(tmp_path).arrays) == 50_001
-    assert time.process_time() - before < 5  # half a second; 25 where names are compared in pairs
+    def taken(count):
+        header = {f"t{i}": tensor([0], 0, 0) for i in range(count)}
+        (tmp_path / "model.safetensors").write_bytes(packed({**header, "z": ONE}, bytes(8)))
+        before = time.process_time()
+        assert len(files.read_folder(tmp_path).arrays) == count + 1
+        return time.process_time() - before
+
+    # Ten times as long; a hundred times where names are compared in pairs.
+    assert taken(50_000) < 40 * taken(5_000)
 
 
 def test_the_limit_of_a_header_holds_for_files_that_are_large_enough(folder):

@@ -1,11 +1,9 @@
 """SIGKILL at any moment leaves a checkpoint that loads, and a run that goes on."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import scripts
 from small import small_recipe
 
 from vesalius.checkpoints import files
@@ -16,20 +14,14 @@ SCRIPT = Path(__file__).with_name("killed_small.py")
 
 
 def killed(name, folder, kills):
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), name, str(folder), str(folder / "run"), str(kills)],
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    (done,) = scripts(SCRIPT, name, folder, folder / "run", kills)
     assert done.returncode == 0, done.stderr
     times, step = map(int, done.stdout.split())
     assert times == kills
     return step
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_run_survives_kills_and_ends_with_the_bits_of_one_that_was_not_killed(kills, tmp_path):
     step = killed("lstm", tmp_path, kills)
     how = {"steps": 100_000, "save_every": 1_000_000, "evaluate_every": 100_000}

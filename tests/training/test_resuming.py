@@ -10,7 +10,8 @@ from vesalius.training import Run, train
 from vesalius.training.processes import Processes
 from vesalius.training.watching import MetricsFile, read_metrics
 
-STEPS = 50
+WHOLE = 14
+"""Steps of a run; from every one of them another goes on, which takes the square of it."""
 
 
 def contents(checkpoint):
@@ -30,15 +31,17 @@ def losses(folder):
     }
 
 
+@pytest.mark.parametrize("steps", [WHOLE, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SMALL)
-def test_going_on_from_any_step_gives_the_same_bits_as_never_stopping(name, tmp_path):
-    recipe = small_recipe(name, tmp_path, steps=STEPS, save_every=1, keep=STEPS)
-    quicker = small_recipe(name, tmp_path, steps=STEPS, save_every=STEPS)
+def test_going_on_from_any_step_gives_the_same_bits_as_never_stopping(name, steps, tmp_path):
+    how = {"steps": steps, "evaluate_every": steps // 2}
+    recipe = small_recipe(name, tmp_path, **how, save_every=1, keep=steps)
+    quicker = small_recipe(name, tmp_path, **how, save_every=steps)
     whole = train(recipe, tmp_path / "whole")
-    last = f"step-{STEPS:08d}"
+    last = f"step-{steps:08d}"
     expected = contents(whole.folder / "checkpoints" / last)
     assert {key for kind, key in expected if kind == "optimiser"}
-    for step in range(1, STEPS):
+    for step in range(1, steps):
         folder, kept = tmp_path / f"from-{step}", f"checkpoints/step-{step:08d}"
         shutil.copytree(whole.folder / kept, folder / kept)
         shutil.copy(whole.folder / "metrics.jsonl", folder)
