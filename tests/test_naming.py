@@ -72,6 +72,7 @@ VERBS = {
     "dissect": ["x"],
     "verify": [],
     "generate": ["x"],
+    "classify": ["x.npy"],
     "fill": ["[MASK]"],
     "next-sentence": ["x", "y"],
     "embed": ["x"],

@@ -1,7 +1,5 @@
 """The verb that looks at a folder before anything is done with it."""
 
-from typing import Any
-
 import click
 
 from vesalius import terminal
@@ -26,26 +24,6 @@ def inspect(folder: str, no_values: bool, as_json: bool) -> None:
     if as_json:
         terminal.show_json(found.to_json())
     else:
-        terminal.show(*(_shown(part) for part in found.view()))
+        terminal.show(*found.view())
     if found.problems:
         raise click.exceptions.Exit(1)
-
-
-def _shown(part: Any) -> Any:
-    from rich.text import Text
-
-    if isinstance(part, str):
-        return Text(part)
-    rows = [tuple(map(_cell, row)) for row in part.rows]
-    return terminal.table(part.heads, rows, right=tuple(part.right), title=part.title)
-
-
-def _cell(given: Any) -> Any:
-    from rich.text import Text
-
-    from vesalius.views import Cell
-
-    if not isinstance(given, Cell):
-        return Text(str(given))
-    text = Text(given.text, style="bold" if given.bold else "")
-    return text.append(f"\n{given.below}", style="dim") if given.below else text
