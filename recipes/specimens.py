@@ -29,7 +29,9 @@ NAMES = ("ffnn", "rnn", "lstm", "gpt", "bert", "vit", "igpt", "tst")
 def make(name: str, runs: Path) -> Card:
     recipe = read_recipe(RECIPES / f"{name}.toml")
     with display() as (watcher, tell):
-        outcome = train(recipe, runs / name, resume=True, watchers=[watcher], tell=tell)
+        outcome = train(
+            recipe, runs / name, resume=(runs / name).exists(), watchers=[watcher], tell=tell
+        )
     model, stage, target = outcome.model, outcome.folder / "specimen", FOLDER / name
     model.dtype = "float16"
     shutil.rmtree(stage, ignore_errors=True)

@@ -47,6 +47,16 @@ def is_complaint(text):
     return last.startswith("vesalius: ") and (not before or before[0].startswith("Usage: vesalius"))
 
 
+def on_a_full_disk(*arguments, room=4096, **options):
+    """The same where no file can grow beyond some bytes, as on a disk that is full."""
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    return vesalius(*arguments, preexec_fn=limit, **options)
+
+
 def _environment():
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 

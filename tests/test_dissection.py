@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import agree
+from processes import on_a_full_disk
 from strategies import filled, small
 from tokenizers import ByteLevelBPETokenizer
 
@@ -333,6 +334,21 @@ def test_a_trace_comes_back_from_its_file_to_the_last_bit(tmp_path, family, dtyp
         assert after.equation is before.equation
         assert after.value.dtype == before.value.dtype
         np.testing.assert_array_equal(after.value, before.value)
+
+
+def test_a_saved_trace_has_the_permissions_of_other_files(tmp_path):
+    (tmp_path / "ordinary").touch()
+    dissected("gpt2").save(tmp_path / "trace.safetensors")
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1
+
+
+def test_a_trace_that_does_not_fit_on_the_disk_leaves_the_one_that_was_there(tmp_path):
+    file = tmp_path / "trace.safetensors"
+    file.write_text("what was there")
+    done = on_a_full_disk("dissect", "gpt", "He shook", "--save", str(file))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert file.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_trace_of_some_steps_can_be_saved_too(tmp_path):

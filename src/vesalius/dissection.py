@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import equations as eq
+from vesalius.checkpoints import files, plain
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
@@ -172,17 +173,10 @@ class Trace(Mapping[str, Array], Shown):
 
     def save(self, file: str | Path) -> None:
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import save_file
-
         file = Path(file)
         if file.suffix != ".safetensors":
             raise WrongKind(f"a trace is saved as .safetensors, got {str(file)!r}")
-        values = {step.name: np.ascontiguousarray(step.value) for step in self.steps}
-        try:
-            save_file(values, file)
-        except SafetensorError as error:
-            raise OSError(f"{file} cannot be written: {error}") from error
+        files.write(file, {step.name: step.value for step in self.steps})
         description = {
             "family": self.family,
             "ids": self.ids,
@@ -195,7 +189,8 @@ class Trace(Mapping[str, Array], Shown):
             ],
         }
         text = json.dumps(description, ensure_ascii=False, indent=1)
-        _beside(file).write_text(text, encoding="utf-8")
+        with plain.replacing(_beside(file)) as place:
+            place.write_text(text, encoding="utf-8")
 
 
 def _beside(file: Path) -> Path:
@@ -205,16 +200,13 @@ def _beside(file: Path) -> Path:
 
 def read_trace(file: str | Path) -> Trace:
     """A trace that was saved."""
-    from vesalius.checkpoints.files import read
-    from vesalius.checkpoints.plain import read_json
-
     file = Path(file)
     if missing := [str(part) for part in (file, _beside(file)) if not os.path.exists(part)]:
         raise BrokenFile(
             f"there is no {' and no '.join(missing)}; a trace is two files, "
             f"as Trace.save and 'vesalius dissect --save' write them"
         )
-    description, arrays = read_json(_beside(file)), read(file).arrays
+    description, arrays = plain.read_json(_beside(file)), files.read(file).arrays
     steps = Steps()
     try:
         for entry in description["steps"]:

@@ -137,6 +137,10 @@ class AnotherRecipe(VesaliusError):
     """A run that is to go on with another recipe than it began with."""
 
 
+class NoRun(VesaliusError):
+    """A folder without a run, where one is to go on."""
+
+
 class RunLocked(OSError):
     """A run's folder that another process is writing to."""
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from processes import is_complaint, vesalius
+from processes import is_complaint, on_a_full_disk, shown, vesalius
 
 from vesalius import terminal
 from vesalius.cli import cli
@@ -157,3 +157,21 @@ def test_a_cache_that_cannot_be_written_is_named(environment, tmp_path):
     assert done.returncode == 3
     assert is_complaint(done.stderr)
     assert "set VESALIUS_CACHE to another folder" in done.stderr
+
+
+def test_stories_that_do_not_fit_on_the_disk_leave_the_file_that_was_there(tmp_path):
+    file = tmp_path / "stories.txt"
+    file.write_text("what was there")
+    done = on_a_full_disk("data", "get", "stories", "--words", "5000", "--out", str(file))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "File too large" in done.stderr
+    assert file.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_stories_go_through_links_and_to_what_is_no_file(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "stories.txt")
+    for name in ("link.txt", "/dev/null"):
+        shown("data", "get", "stories", "--words", "50", "--out", str(tmp_path / name))
+    assert (tmp_path / "link.txt").is_symlink()
+    assert len((tmp_path / "stories.txt").read_text().split()) >= 50

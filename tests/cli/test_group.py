@@ -2,8 +2,11 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
@@ -53,12 +56,44 @@ def test_help_and_lists_load_neither_torch_nor_numpy(arguments):
 
 
 def test_the_script_and_the_module_are_the_same():
-    from importlib.metadata import entry_points
-
     from vesalius.cli import main
 
-    (script,) = entry_points(group="console_scripts", name="vesalius")
-    assert script.load() is main
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, name = project["scripts"]["vesalius"].partition(":")
+    code = f"from {module} import {name} as main; import sys; print(main.__module__, main.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [main.__module__, main.__name__]
+
+
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["vesalius", "count", "gpt2"]
+from vesalius.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["vesalius.cli", "click", "vesalius.cli.anatomy", "vesalius.counting"]
+)
+def test_an_interrupt_while_modules_are_imported_ends_in_silence(module):
+    code = INTERRUPTED.format(module=module)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode in (-signal.SIGINT, 130)
+    assert (done.stdout, done.stderr.strip()) == ("", "")
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored():
+    ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    code = f"{ignore}\n{INTERRUPTED.format(module='vesalius.counting')}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gpt2" in done.stdout
 
 
 def offered(*words):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from processes import is_complaint, shown, vesalius
+from processes import is_complaint, on_a_full_disk, shown, vesalius
 
 
 def test_tokenize_shows_pieces_ids_bytes_and_offsets(gpt2):
@@ -82,3 +82,38 @@ def test_tokenize_says_how_it_is_used_where_something_is_missing(gpt2):
     done = vesalius("tokenize", gpt2)
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: vesalius tokenize [OPTIONS] [MODEL] [TEXT]\nvesalius: ")
+
+
+def test_a_tokenizer_does_not_overwrite_a_folder(tmp_path):
+    (tmp_path / "book.txt").write_text("the rain fell on the river, and the house was wet\n" * 9)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "tokenizer.json").write_text("mine")
+    learn = ("tokenizer", "train", "book.txt", "--size", "300", "--out")
+    done = vesalius(*learn, "mine", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mine is there already and not empty; give a new folder" in done.stderr
+    assert (tmp_path / "mine" / "tokenizer.json").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "new/below"):
+        assert vesalius(*learn, folder, cwd=tmp_path).returncode == 0
+        assert [p.name for p in (tmp_path / folder).iterdir()] == ["tokenizer.json"]
+    done = on_a_full_disk(*learn, "full", cwd=tmp_path)
+    assert done.returncode == 3
+    assert not (tmp_path / "full").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [("byte-pairs", 257), ("word-pieces", 24), ("characters", 13)]
+)
+def test_a_vocabulary_is_as_small_as_it_is_asked_to_be_or_it_is_said_what_the_least_is(
+    kind, least, tmp_path
+):
+    (tmp_path / "book.txt").write_text("the rain fell; he fed it\n")
+    learn = ("tokenizer", "train", "book.txt", "--kind", kind, "--json", "--out")
+    for size in (3, least - 1):
+        done = vesalius(*learn, "small", "--size", str(size), cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        if size > 10:
+            assert f"size must be at least {least} here" in done.stderr
+    done = vesalius(*learn, "least", "--size", str(least), cwd=tmp_path)
+    assert json.loads(done.stdout)["size"] == least

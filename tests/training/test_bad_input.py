@@ -20,6 +20,7 @@ from vesalius.errors import (
     EmptyCorpus,
     ImpossibleSetting,
     LossNotFinite,
+    NoRun,
     NotFinite,
     NotInVocabulary,
     RunLocked,
@@ -31,7 +32,9 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.training import Run, Watcher, train
+from vesalius.training.optimisers import learning_rate
 from vesalius.training.saving import Checkpoints, locked, require_whole
+from vesalius.training.watching import read_metrics
 
 SHORT = {"steps": 6, "save_every": 3, "evaluate_every": 6, "batch": 2}
 
@@ -352,6 +355,43 @@ def test_a_run_is_not_begun_where_there_is_one(run, command):
     before = contents(run.folder)
     one_line(command(run.file, "--out", run.folder), 2, says)
     assert contents(run.folder) == before
+
+
+@pytest.mark.parametrize("held", [(), ("run",)])
+def test_a_run_goes_on_only_where_there_is_one(held, tmp_path, command):
+    recipe = small_recipe("gpt2", tmp_path, **SHORT)
+    for name in held:
+        (tmp_path / name).mkdir()
+    with pytest.raises(NoRun, match="holds no run to go on with; to begin one, leave out --resume"):
+        train(recipe, tmp_path / "run", resume=True)
+    file = written(recipe, tmp_path / "recipe.toml")
+    one_line(command(file, "--out", tmp_path / "run", "--resume"), 2, "holds no run to go on with")
+    assert (tmp_path / "run").exists() == bool(held)
+
+
+def test_a_run_that_cannot_begin_leaves_neither_lock_nor_folder(tmp_path):
+    recipe = small_recipe("gpt2", tmp_path, changes={"data.corpus": "nowhere"}, **SHORT)
+    (tmp_path / "mine").mkdir()
+    for folder in ("mine", "new/below"):
+        with pytest.raises(UnknownCorpus):
+            train(recipe, tmp_path / folder)
+    assert [(path.name, any(path.iterdir())) for path in tmp_path.iterdir()] == [("mine", False)]
+
+
+def test_a_run_that_ends_leaves_no_lock(run):
+    assert not (run.folder / ".lock").exists()
+
+
+def test_a_run_that_is_done_goes_on_to_more_steps(run, tmp_path, command):
+    longer = small_recipe("gpt2", tmp_path, **{**SHORT, "steps": 9})
+    outcome = train(longer, run.folder, resume=True)
+    assert (outcome.reason, outcome.step) == ("finished", 9)
+    steps = [row["step"] for row in read_metrics(run.folder) if row["kind"] == "train"]
+    assert steps == list(range(1, 10))
+    rates = [row["rate"] for row in read_metrics(run.folder) if row["kind"] == "train"]
+    assert rates[6:] == [learning_rate(longer.training, step) for step in (6, 7, 8)]
+    shorter = "what differs: training.steps was 9, is 6"
+    one_line(command(run.file, "--out", run.folder, "--resume", "--json"), 2, shorter)
 
 
 def test_a_run_goes_on_with_its_own_recipe_only(run, command, tmp_path):

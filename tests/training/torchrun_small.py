@@ -24,4 +24,4 @@ torch.set_num_threads(1)
 warnings.simplefilter("error", UserWarning)
 how = {"steps": 20, "save_every": 5, "evaluate_every": 10, "batch": 6, "parallel": parallel}
 recipe = small_recipe(name, Path(data), dropout=0.0, **how)
-train(recipe, folder, resume=True, watchers=[Stop()])
+train(recipe, folder, resume=Path(folder, "checkpoints").exists(), watchers=[Stop()])

@@ -20,7 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints.plain import read_json, require_contents, require_file
+from vesalius.checkpoints.plain import (
+    read_json,
+    replacing,
+    require_contents,
+    require_file,
+)
 from vesalius.equations.parameters import Array
 from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
 
@@ -282,6 +287,15 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def free_folder(target: Path) -> Iterator[Path]:
+    """A folder to write in that becomes ``target``, where there is none or an empty one."""
+    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
+        raise AlreadyThere(f"{target} is there already and not empty; give a new folder")
+    with (staged if target.is_dir() else new_folder)(target) as stage:
+        yield stage
+
+
+@contextmanager
 def new_folder(target: str | Path) -> Iterator[Path]:
     """A folder to write in that becomes ``target`` at the end, in one step and with all in it.
 
@@ -331,31 +345,32 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write(file: Path, arrays: Mapping[str, Array], dtype: str) -> None:
-    """Write arrays in the precision named: beside the file first, then in its place."""
+def write(file: Path, arrays: Mapping[str, Array], dtype: str | None = None) -> None:
+    """Write arrays in the precision named, or as they are: beside the file, then in its place."""
     from safetensors import SafetensorError, TensorSpec, serialize_file
 
-    with np.errstate(over="ignore"):
-        narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
-    _require_room(arrays, narrow, dtype)
+    narrow = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    if dtype is not None:
+        with np.errstate(over="ignore"):
+            narrow = {k: np.ascontiguousarray(_narrowed(a, dtype)) for k, a in arrays.items()}
+        _require_room(arrays, narrow, dtype)
     entries = {
         name: TensorSpec(
-            dtype=dtype, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+            dtype=dtype or array.dtype.name,
+            shape=array.shape,
+            data_ptr=array.ctypes.data,
+            data_len=array.nbytes,
         )
         for name, array in narrow.items()
     }
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        temporary.touch()
-        mode = temporary.stat().st_mode  # of other new files; the library gives it to nobody else
-        serialize_file(entries, str(temporary), metadata={"format": "pt"})
-        temporary.chmod(mode)
-        sync(temporary)
-        temporary.replace(file)
+        with replacing(file) as place:
+            place.touch()
+            mode = place.stat().st_mode  # of other new files; the library gives it to nobody else
+            serialize_file(entries, str(place), metadata={"format": "pt"})
+            place.chmod(mode)
     except SafetensorError as error:  # which the library raises for a full disk too
         raise OSError(f"{file} could not be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _require_room(arrays: Mapping[str, Array], narrow: Mapping[str, Array], dtype: str) -> None:

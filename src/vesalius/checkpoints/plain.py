@@ -5,6 +5,8 @@ What stands in a file's place and is none is refused here, by name, for all who 
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +54,28 @@ def read_json(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BrokenFile(f"{file} should be a JSON object, got {type(value).__name__}")
     return value
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A place to write beside a file, which takes the file's own place once it is whole.
+
+    An exception, a full disk's among them, leaves the file as it was. What is no file, such as
+    /dev/stdout, is written to as it is; what a link leads to is replaced, and not the link.
+    """
+    file = Path(os.path.realpath(file))
+    if os.path.exists(file) and not os.path.isfile(file):
+        yield file
+        return
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        yield beside
+        with beside.open("rb+") as written:
+            os.fsync(written.fileno())
+        beside.replace(file)
+    except OSError as error:
+        if error.filename == str(beside):  # of which nobody has heard
+            error.filename = str(file)
+        raise
+    finally:
+        beside.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ Exit codes: 0, 2 for bad input, 3 for trouble in the environment; an error is on
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -87,7 +88,19 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals that know no Greek
-    sys.exit(_guarded(lambda: cli.main(prog_name="vesalius", standalone_mode=False)))
+    sys.exit(_guarded(_interruptible))
+
+
+def _interruptible() -> Any:
+    """Run the verb that was asked for, in which an interrupt is an exception."""
+    silent = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # as ``__main__`` leaves it
+    if silent:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return cli.main(prog_name="vesalius", standalone_mode=False)
+    finally:
+        if silent:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _guarded(run: Callable[[], Any]) -> int:

@@ -93,12 +93,14 @@ def get(name: str, words: int | None, seed: int | None, out: Path | None, as_jso
 
 
 def _write_stories(words: int, seed: int, out: Path | None, as_json: bool) -> None:
+    from vesalius.checkpoints.plain import replacing
     from vesalius.data import stories
 
     if out is None:
         raise click.UsageError("stories are made, not fetched; say where to write them: --out FILE")
     text = stories.text(seed, words)
-    out.write_text(text, encoding="utf-8", newline="\n")
+    with replacing(out) as place:
+        place.write_text(text, encoding="utf-8", newline="\n")
     written = len(text.split())
     if as_json:
         made = {"words": written, "seed": seed}

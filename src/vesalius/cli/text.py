@@ -60,6 +60,10 @@ def _given(text: str | None, file: str | None) -> str:
     return text_of(file or "-")
 
 
+TOKENS = 8192
+"""What a vocabulary has at most, unless it is said."""
+
+
 @click.group()
 def tokenizer() -> None:
     """Tokenizers of one's own.
@@ -80,26 +84,30 @@ def tokenizer() -> None:
     help="What the tokens are.",
 )
 @click.option(
-    "--size", type=click.IntRange(1), default=8192, show_default=True, help="Tokens at most."
+    "--size",
+    type=click.IntRange(1),
+    help="Tokens at most; 8192 unless said, of characters as many as there are.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write.")
 @json_option
 def train_tokenizer(
-    files: tuple[Path, ...], kind: str, size: int, out: Path, as_json: bool
+    files: tuple[Path, ...], kind: str, size: int | None, out: Path, as_json: bool
 ) -> None:
     """Learn the vocabulary of a tokenizer from text FILES.
 
     Example: vesalius tokenizer train book.txt --kind word-pieces --size 4096 --out ./pieces
     """
     from vesalius import tokenizers
+    from vesalius.checkpoints.files import free_folder
 
-    texts = tokenizers.read_texts(files)
-    learnt = {
-        "byte-pairs": lambda: tokenizers.train_byte_pairs(texts, size),
-        "word-pieces": lambda: tokenizers.train_word_pieces(texts, size),
-        "characters": lambda: tokenizers.train_characters(texts),
-    }[kind]()
-    learnt.save(out)
+    with free_folder(out) as stage:  # before the work begins
+        texts = tokenizers.read_texts(files)
+        learnt = {
+            "byte-pairs": lambda: tokenizers.train_byte_pairs(texts, size or TOKENS),
+            "word-pieces": lambda: tokenizers.train_word_pieces(texts, size or TOKENS),
+            "characters": lambda: tokenizers.train_characters(texts, size),
+        }[kind]()
+        learnt.save(stage)
     if as_json:
         return terminal.show_json({"kind": kind, "size": learnt.size, "folder": str(out)})
     return click.echo(f"{out}: {kind}, {learnt.size:,} tokens")

@@ -72,8 +72,11 @@ def train_word_pieces(texts: Iterable[str], size: int, lowercase: bool = True) -
     return Tokenizer(kinds.word_pieces(inner.get_vocab(), lowercase))
 
 
-def train_characters(texts: Iterable[str]) -> Tokenizer:
-    """The characters of the texts, in the order of their code points."""
+def train_characters(texts: Iterable[str], size: int | None = None) -> Tokenizer:
+    """The characters of the texts, in the order of their code points.
+
+    None is left out: a ``size`` that they do not fit into is refused.
+    """
     found: set[str] = set()
     for text in _texts(texts):
         found.update(text)
@@ -81,6 +84,8 @@ def train_characters(texts: Iterable[str]) -> Tokenizer:
         raise ImpossibleSetting("the texts are empty; expected at least one character")
     if halves := [c for c in found if "\ud800" <= c <= "\udfff"]:
         raise NotInVocabulary(f"U+{ord(halves[0]):04X} is half of a pair and no character")
+    if size is not None:
+        _require(size, len(found), f"the texts have {len(found)} characters")
     return Tokenizer(kinds.characters({c: i for i, c in enumerate(sorted(found))}))
 
 

@@ -28,6 +28,7 @@ from vesalius.errors import (
     AnotherRecipe,
     ImpossibleSetting,
     LossNotFinite,
+    NoRun,
     WrongKind,
 )
 from vesalius.families import family_of
@@ -40,13 +41,13 @@ from vesalius.training.processes import Processes, carried, gathered, resumed, s
 from vesalius.training.recipe import Recipe, read_recipe
 from vesalius.training.recipe import recipe as read
 from vesalius.training.sampling import sample
-from vesalius.training.saving import POSITION, Checkpoints, locked
+from vesalius.training.saving import CHECKPOINTS, POSITION, Checkpoints, locked
 from vesalius.training.sharding import FOLDER as SHARDS
 from vesalius.training.sharding import read_shards, write_shards
 from vesalius.training.sources import Tell, open_source
 from vesalius.training.starting import configured, network
 from vesalius.training.validating import validated
-from vesalius.training.watching import Curves, MetricsFile, TensorBoard, Watcher
+from vesalius.training.watching import METRICS, Curves, MetricsFile, TensorBoard, Watcher
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
 INCONSEQUENTIAL = (
@@ -92,6 +93,8 @@ def train(
         recipe = read_recipe(arguments.path("recipe", recipe), changes)
     elif changes:
         recipe = read(recipe.to_json(), changes)
+    if resume and not any((folder / name).exists() for name in (METRICS, CHECKPOINTS)):
+        raise NoRun(f"{folder} holds no run to go on with; to begin one, leave out --resume")
     board = [TensorBoard()] if recipe.training.tensorboard else []
     with Processes(recipe.training.parallel) as processes, kept_memory(), ExitStack() as stack:
         if processes.first:
@@ -410,7 +413,10 @@ class Run:
 
     def _restore(self, folder: Path) -> None:
         position = read_json(folder / POSITION)
-        if differing := differences(position["recipe"], self.recipe.to_json()):
+        begun, now = position["recipe"], self.recipe.to_json()
+        if self.how.steps > begun["training"]["steps"]:  # it goes on beyond its end
+            begun["training"]["steps"] = self.how.steps
+        if differing := differences(begun, now):
             raise AnotherRecipe(
                 f"{self.folder} was begun with another recipe; what differs: {differing}"
             )

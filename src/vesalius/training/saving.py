@@ -9,7 +9,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,28 @@ from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
 from vesalius.errors import BrokenFile, RunLocked, SaveFailed
 
+CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 POSITION = "position.json"
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the run's folder meanwhile; a killed process leaves no lock."""
+    """Nobody else writes to the run's folder meanwhile; a killed process leaves no lock.
+
+    Where nothing was written, the folder goes as it came.
+    """
     from filelock import FileLock, Timeout
 
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    file = folder / ".lock"
+    lock = FileLock(file)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
         lock.acquire(timeout=0)
+        while not file.exists():  # who had it before took it away, after it was opened here
+            lock.release()
+            lock.acquire(timeout=0)
     except Timeout as error:
         raise RunLocked(
             f"another process is writing to {folder}; wait for it or stop it"
@@ -39,14 +48,19 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        with suppress(OSError):  # on Windows, of a file that is open
+            file.unlink()
         lock.release()
+        for path in made:
+            with suppress(OSError):  # it is not empty
+                path.rmdir()
 
 
 class Checkpoints:
     """The checkpoints of a run, of which the last few are kept."""
 
     def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder / "checkpoints", keep
+        self.folder, self.keep = folder / CHECKPOINTS, keep
 
     def save(self, step: int, write: Callable[[Path], None], also: int | None = None) -> Path:
         """Write a checkpoint, and remove those that are too old, but not the step ``also``."""
