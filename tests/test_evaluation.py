@@ -20,7 +20,8 @@ from strategies import filled, small
 from surroundings import own_cache
 
 from vesalius import evaluation, load, terminal
-from vesalius.data import registry, stories
+from vesalius.data import parts, stories
+from vesalius.data.parts import evaluation_texts
 from vesalius.data.texts import StoryTexts
 from vesalius.errors import (
     BrokenFile,
@@ -31,7 +32,7 @@ from vesalius.errors import (
     UnknownCorpus,
     WrongKind,
 )
-from vesalius.evaluation import corpus_texts, evaluate
+from vesalius.evaluation import evaluate
 from vesalius.generation import forward
 from vesalius.tokenizers import train_byte_pairs, train_characters, train_words
 
@@ -44,7 +45,7 @@ families = pytest.mark.parametrize("family", LANGUAGE)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch, one_thread):
     monkeypatch.setenv("VESALIUS_CACHE", own_cache(tmp_path / "cache"))
-    monkeypatch.setattr(evaluation, "HELD_OUT", FEW)
+    monkeypatch.setattr(parts, "HELD_OUT_STORIES", FEW)
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +289,7 @@ def test_the_floor_of_stories_is_the_grammars_own(story_words):
 
 
 def test_the_floor_comes_to_the_entropy(monkeypatch, story_words):
-    monkeypatch.setattr(evaluation, "HELD_OUT", StoryTexts(20_000, 3))
+    monkeypatch.setattr(parts, "HELD_OUT_STORIES", StoryTexts(20_000, 3))
     assert abs(evaluate(uniform(story_words), "stories").floor - stories.entropy()) < 0.03
 
 
@@ -378,16 +379,16 @@ def test_unknown_corpora_are_named(name):
     with pytest.raises(
         UnknownCorpus, match=r"no file or folder '.*', and no corpus of this name; "
     ):
-        corpus_texts(name)
+        evaluation_texts(name)
 
 
 def test_what_is_wrong_with_a_file_is_said_of_the_file(tmp_path, characters):
     with pytest.raises(EmptyCorpus, match="holds no text files"):
-        corpus_texts(str(tmp_path))
+        evaluation_texts(str(tmp_path))
     file = tmp_path / "text.txt"
     file.write_text("")
     with pytest.raises(EmptyCorpus, match=r"text\.txt is empty"):
-        corpus_texts(str(file))
+        evaluation_texts(str(file))
     file.write_text("a")
     with pytest.raises(EmptyCorpus, match=r"text\.txt has one token, and nothing before it"):
         evaluate(speaking("gpt2", characters), str(file))
@@ -399,31 +400,12 @@ def test_what_is_wrong_with_a_file_is_said_of_the_file(tmp_path, characters):
 def test_a_corpus_that_is_not_here_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("VESALIUS_DATA", raising=False)
     with pytest.raises(NotFetched, match="tinyshakespeare is not here"):
-        corpus_texts("tinyshakespeare")
-
-
-def test_the_part_to_validate_on_is_taken_where_there_is_one(tmp_path, monkeypatch):
-    def chosen(*names):
-        files = [tmp_path / "validated" / name for name in names]
-        for file in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("text")
-        monkeypatch.setattr(registry, "locate", lambda name: files)
-        return [str(part.file.relative_to(tmp_path / "validated")) for part in parts()]
-
-    def parts():
-        return corpus_texts("classics").parts
-
-    assert chosen("train/a.txt", "valid/b.txt", "valid/c.txt") == ["valid/b.txt", "valid/c.txt"]
-    assert chosen("w.valid.txt", "w.test.txt") == ["w.valid.txt"]
-    assert chosen("invalid.txt", "other.txt", "labels.tsv") == ["invalid.txt", "other.txt"]
-    with pytest.raises(WrongKind, match="the corpus classics holds no text"):
-        chosen("images.gz")
+        evaluation_texts("tinyshakespeare")
 
 
 def test_the_classics_are_evaluated_on_books_that_were_held_out():
     published("text/classics")
-    assert {part.file.parent.name for part in corpus_texts("classics").parts} == {"valid"}
+    assert {part.file.parent.name for part in evaluation_texts("classics")[0].parts} == {"valid"}
 
 
 def test_ends_of_lines_change_nothing(characters, tmp_path):

@@ -17,19 +17,18 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius import arguments
-from vesalius.data import registry, stories
+from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
 from vesalius.data.pairs import MaskedText
-from vesalius.data.texts import SUFFIXES, FileTexts, Part, StoryTexts, Texts, read_texts
+from vesalius.data.parts import evaluated_part, evaluation_texts
+from vesalius.data.texts import Texts
 from vesalius.data.tokens import Progress, Tokens, tokenised
 from vesalius.errors import (
     EmptyCorpus,
     ImpossibleSetting,
     TokenOutOfRange,
-    UnknownCorpus,
     WrongKind,
-    nearest,
 )
 from vesalius.extras import require
 from vesalius.generation import forward
@@ -48,8 +47,6 @@ LOGITS = 1 << 26
 """Logits that a transformer gives at once, at most, unless a single row has more."""
 STEP = 64
 """Tokens that a recurrent network reads at once."""
-HELD_OUT = StoryTexts(words=50_000, seed=3)
-"""Stories that no recipe trains on."""
 SEED = 0
 """What masks and sentence pairs follow from."""
 
@@ -59,6 +56,8 @@ class Evaluation(Shown):
     """What an evaluation gave."""
 
     corpus: str
+    part: str
+    """What of the corpus was measured."""
     tokens: int
     loss: float
     """Nats a token."""
@@ -105,6 +104,7 @@ class Evaluation(Shown):
                 ("distance to the floor", f"{self.distance:.4f}"),
             ]
         yield Table((self.corpus, ""), rows, right=(1,))
+        yield _measured(self.part)
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,14 +112,16 @@ class Measures(Shown):
     """What an evaluation of another model than of the next token gave."""
 
     corpus: str
+    part: str
+    """What of the corpus was measured."""
     objective: str
     """What was asked of the model."""
     examples: int
     numbers: dict[str, float]
 
     def to_json(self) -> dict[str, Any]:
-        about = {"corpus": self.corpus, "objective": self.objective, "examples": self.examples}
-        return {**about, **self.numbers}
+        about = {"corpus": self.corpus, "part": self.part, "objective": self.objective}
+        return {**about, "examples": self.examples, **self.numbers}
 
     def __repr__(self) -> str:
         return in_lines(self)
@@ -131,6 +133,11 @@ class Measures(Shown):
             rows.append((name.replace("_", " "), shown))
         yield self.objective
         yield Table((self.corpus, ""), rows, right=(1,))
+        yield _measured(self.part)
+
+
+def _measured(part: str) -> str:
+    return f"measured on {'all of it' if part == 'all' else part}"
 
 
 def evaluate(
@@ -169,7 +176,7 @@ def _every_token(
 ) -> Evaluation:
     if not getattr(model.config, "causal", True):
         raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
-    texts, tokens = _tokens(model, corpus, False, progress)
+    texts, part, tokens = _tokens(model, corpus, False, progress)
     assert model.tokenizer is not None
     special = model.tokenizer.special
     before = [special[END_OF_TEXT]] if END_OF_TEXT in special else []
@@ -182,6 +189,7 @@ def _every_token(
     words, floor = _known(texts) if corpus == "stories" and not unknown else (None, None)
     return Evaluation(
         corpus=corpus,
+        part=part,
         tokens=count,
         loss=nats / count,
         perplexity=_perplexity(nats / count),
@@ -195,11 +203,11 @@ def _every_token(
 
 def _tokens(
     model: Model, corpus: str, by_sentence: bool, progress: Progress | None
-) -> tuple[Texts, Tokens]:
-    """The texts of a corpus, and what the model's tokenizer makes of them."""
+) -> tuple[Texts, str, Tokens]:
+    """The texts of a corpus, which part of it they are, and what the tokenizer makes of them."""
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
-    texts: Texts = HELD_OUT if corpus == "stories" else corpus_texts(corpus)
+    texts, part = evaluation_texts(corpus)
     tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
     end = model.tokenizer.special.get(END_OF_TEXT, 0)
@@ -210,30 +218,11 @@ def _tokens(
             f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
             f"{largest} on {texts.name}; expected the tokenizer that it was trained with"
         )
-    return texts, tokens
+    return texts, part, tokens
 
 
 def _perplexity(loss: float) -> float:
     return math.exp(min(700.0, loss))
-
-
-def corpus_texts(name: str) -> Texts:
-    """A file or folder; or the part of a corpus by name that models are not trained on."""
-    if os.path.exists(name):
-        return read_texts(name)
-    try:
-        files = registry.locate(name)
-    except UnknownCorpus as error:
-        names = [known.name for known in registry.corpora() if known.kind == "text"]
-        raise UnknownCorpus(
-            f"there is no file or folder {name!r}, and no corpus of this name; "
-            f"{nearest(name, names)}"
-        ) from error
-    files = [file for file in files if file.suffix in SUFFIXES]
-    if not files:
-        raise WrongKind(f"the corpus {name} holds no text")
-    held_out = [file for file in files if "valid" in (file.parent.name, *file.name.split("."))]
-    return FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in held_out or files))
 
 
 def _known(texts: Texts) -> tuple[int, float]:
@@ -332,9 +321,11 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
 
             means = validated(model.network, served, given)
         measured.append(served.title)
-        numbers |= _named(served, means)
+        numbers |= _named(served, means, model.preprocessing)
         examples = sum(counted)
-    return Measures(corpus, "; ".join(measured), examples, numbers)
+    kind = {"bert": "text", "tst": "series"}.get(model.family, "images")
+    part = evaluated_part(corpus, kind)
+    return Measures(corpus, part, "; ".join(measured), examples, numbers)
 
 
 def _masked_means(model: Model, batches: Iterator[Batch], tokens: int) -> dict[str, float]:
@@ -407,7 +398,7 @@ def _masked_text(
 ) -> "tuple[Objective, Batches]":
     from vesalius.training.objectives import OBJECTIVES
 
-    _, tokens = _tokens(model, corpus, True, progress)
+    _, _, tokens = _tokens(model, corpus, True, progress)
     assert model.tokenizer is not None
     context: int = model.config.context  # type: ignore[attr-defined]
     common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
@@ -432,8 +423,13 @@ def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Bat
         }
 
 
-def _named(objective: "Objective", means: Mapping[str, float]) -> dict[str, float]:
+def _named(
+    objective: "Objective", means: Mapping[str, float], kept: Mapping[str, Any]
+) -> dict[str, float]:
     """The numbers that people compare."""
+    if objective.name == "series-values":  # in the units that the targets came in
+        error = means["loss"] * kept["target_std"] ** 2
+        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
     if objective.name in ("masked-patches", "masked-series"):
         return {"mean_squared_error": means["loss"]}
     if objective.name in ("next-pixel", "masked-pixels"):

@@ -308,8 +308,9 @@ def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
         ["examples", "2"],
         ["loss", f"{said['loss']:.4f}"],
         ["accuracy", f"{said['accuracy']:.2%}"],
+        ["measured", "on", "all", "of", "it"],
     ]
-    assert list(said) == ["corpus", "objective", "examples", "loss", "accuracy"]
+    assert list(said) == ["corpus", "part", "objective", "examples", "loss", "accuracy"]
 
 
 def test_the_help_says_how_to_change_a_setting(command):

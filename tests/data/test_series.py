@@ -88,7 +88,6 @@ def test_gaps_of_a_ts_file_are_nan(tmp_path):
         (HEADER + "@data\n1,2:2:a\n", UnusableData, "channels of one length, got 2, 1"),
         (HEADER + "@data\n?,?:?,NaN:a\n", UnusableData, "line 7: the series is one gap"),
         ("@timeStamps true\n@data\n(0,1)\n", UnusableData, "has time stamps"),
-        ("@targetLabel true\n@data\n1:2.5\n", UnusableData, "has numbers as targets"),
         ("@classLabel true\n@data\n1:2\n", BrokenFile, "lists no classes"),
         ("@dimensions many\n@data\n1:2\n", BrokenFile, "dimensions, got 'many'"),
     ],
@@ -459,3 +458,18 @@ def test_a_cell_that_is_longer_than_any_cell_is_refused(tmp_path):
     (tmp_path / "x.csv").write_text(f"a,b\n1,2\n{'9' * 200_000},3\n")
     with pytest.raises(BrokenFile, match=r"x\.csv, line 3: field larger than field limit"):
         read_csv(tmp_path / "x.csv")
+
+
+def test_a_number_may_end_each_line_of_a_ts_file(tmp_path):
+    file = tmp_path / "targets.ts"
+    file.write_text("@univariate true\n@targetlabel true\n@data\n1,2:0.5\n3:-1e3\n")
+    read = read_ts(file)
+    assert read.targets.tolist() == [0.5, -1000]
+    assert (read.labels, read.names) == (None, ())
+    for wrong in ("", "?", "nan", "inf", "high"):
+        file.write_text(f"@univariate true\n@targetlabel true\n@data\n1,2:0.5\n3:{wrong}\n")
+        with pytest.raises(UnusableData, match="line 5: expected a number to end the line"):
+            read_ts(file)
+    file.write_text("@classlabel true a\n@targetlabel true\n@data\n1,2:a\n")
+    with pytest.raises(BrokenFile, match="classes and targets; expected one of them"):
+        read_ts(file)

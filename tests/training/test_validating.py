@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from small import small_recipe, write_images, write_series
 
 from vesalius import create, evaluate, evaluation, load
-from vesalius.data import registry
+from vesalius.data import parts, registry
+from vesalius.data.series import read_ts
 from vesalius.data.texts import StoryTexts
 from vesalius.errors import (
     CheckpointMismatch,
@@ -22,6 +24,13 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.training import train
+from vesalius.training.recipe import ImageData, SeriesData, recipe
+from vesalius.training.sources import (
+    held_out_images,
+    held_out_series,
+    image_parts,
+    series_parts,
+)
 
 OTHERS = ("bert", "vit", "vit patches", "igpt", "igpt masked", "tst", "tst series")
 ALIKE = {"batch": evaluation.BATCH, "steps": 3, "evaluate_every": 3, "validate_on": 10**6}
@@ -102,6 +111,7 @@ def test_an_evaluation_is_the_last_validation_of_training(name, runs):
         assert found.examples == counts.get(name, 25)
     assert found.to_json() == {
         "corpus": held_out,
+        "part": "all",
         "objective": found.objective,
         "examples": found.examples,
         **found.numbers,
@@ -231,7 +241,7 @@ def test_a_single_text_has_no_pairs_but_masked_tokens(runs, tmp_path):
 
 
 def test_stories_are_a_corpus_of_masked_text_too(runs, monkeypatch):
-    monkeypatch.setattr(evaluation, "HELD_OUT", StoryTexts(500, seed=3))
+    monkeypatch.setattr(parts, "HELD_OUT_STORIES", StoryTexts(500, seed=3))
     outcome, _ = runs("bert")
     found = evaluate(outcome.model, "stories")
     assert found.examples > 500 / outcome.model.config.context
@@ -447,7 +457,6 @@ def test_the_preprocessing_of_another_model_is_noticed(name, kept, says, runs):
     [
         ("bert", {}, "this bert has no head that can be evaluated; expected one for masked tokens"),
         ("vit", {"classes": 0}, "this vit has no head that can be evaluated"),
-        ("tst", {"head": "regression"}, "this tst has no head .* values of a series, by squared"),
     ],
 )
 def test_a_model_without_a_head_that_was_trained_is_refused(family, settings, says):
@@ -499,3 +508,99 @@ def test_tables_of_a_folder_have_the_same_columns(tmp_path):
     (tmp_path / "tables/1.csv").write_text("x,z\n1,2\n")
     with pytest.raises(UnusableData, match=r"0\.csv has x, y; .*1\.csv has x, z"):
         on_table("tst series", tmp_path, tmp_path / "tables", window=5)
+
+
+@pytest.mark.parametrize("kind", [ImageData, SeriesData])
+def test_what_is_held_out_of_a_corpus_by_name_stays_so_whatever_is_validated_on(
+    kind, tmp_path, monkeypatch
+):
+    write, of, held_out = {
+        ImageData: (write_images, image_parts, held_out_images),
+        SeriesData: (write_series, series_parts, held_out_series),
+    }[kind]
+    file = write(tmp_path)
+    monkeypatch.setattr(parts, "located", lambda *_: [file])
+    train, _ = of(kind(corpus="made-corpus", valid=str(file)))
+    kept = held_out(kind(corpus="made-corpus"))
+    rows = [
+        {array.tobytes() for array in (part.pixels if kind is ImageData else part.values)}
+        for part in (train, kept)
+    ]
+    assert rows[1]
+    assert not rows[0] & rows[1]
+
+
+# Regression -------------------------------------------------------------------
+
+
+def write_targets(file, series, seed=0, end="@targetLabel true"):
+    """Series whose targets are a hundred times their means, far from zero."""
+    rng = np.random.default_rng(seed)
+    lines = ["@dimensions 2", end, "@data"]
+    for _ in range(series):
+        values = rng.normal(rng.normal(), 0.1, (2, 5))
+        channels = [",".join(f"{value:.3f}" for value in row) for row in values]
+        lines.append(":".join([*channels, f"{1000 + 100 * values.mean():.4f}"]))
+    file.write_text("\n".join(lines) + "\n")
+
+
+def regression(folder, steps=3, **training):
+    """A recipe on a folder of two files."""
+    folder.mkdir(exist_ok=True)
+    write_targets(folder / "Means_TRAIN.ts", 40)
+    write_targets(folder / "Means_TEST.ts", 20, seed=1)
+    model = {"layers": 1, "heads": 2, "embedding": 16, "dropout": 0.0}
+    how = {**ALIKE, "steps": steps, "learning_rate": 1e-2, "warmup": 0, **training}
+    how["evaluate_every"] = steps
+    said = {"family": "tst", "objective": "series-values", "model": model}
+    return recipe({**said, "data": {"corpus": str(folder)}, "training": how})
+
+
+def test_the_regression_head_is_trained_on_the_targets_of_ts_files(tmp_path):
+    outcome = train(regression(tmp_path / "means", steps=60), tmp_path / "run")
+    model = outcome.model
+    assert (model.config.head, model.config.outputs) == ("regression", 1)
+    found = evaluate(model, str(tmp_path / "means"))
+    assert (found.examples, found.part) == (20, "Means_TEST.ts")
+    spread = read_ts(tmp_path / "means" / "Means_TEST.ts").targets.std()
+    assert found.numbers["root_mean_squared_error"] < spread / 3
+    units = model.preprocessing["target_std"] ** 2
+    error = outcome.valid["loss"] * units
+    assert found.numbers["mean_squared_error"] == pytest.approx(error, rel=1e-5)
+    whole = evaluate(model, str(tmp_path / "means" / "Means_TRAIN.ts"))
+    assert (whole.examples, whole.part) == (40, "all")
+
+
+def test_the_network_s_number_is_the_z_score_of_the_target(tmp_path):
+    outcome = train(regression(tmp_path / "means"), tmp_path / "run")
+    model, test = outcome.model, read_ts(tmp_path / "means" / "Means_TEST.ts")
+    kept = model.preprocessing
+    scaled = (np.stack(test.values) - kept["mean"]) / kept["std"]
+    with torch.no_grad():
+        found = model.network(torch.tensor(scaled, dtype=torch.float32)).numpy()[:, 0]
+    off = found * kept["target_std"] + kept["target_mean"] - test.targets
+    measured = evaluate(model, str(tmp_path / "means")).numbers["mean_squared_error"]
+    assert measured == pytest.approx((off**2).mean(), rel=1e-4)
+
+
+def test_series_without_targets_are_refused_for_regression(tmp_path):
+    said = regression(tmp_path / "means")
+    (tmp_path / "means" / "Means_TEST.ts").write_text("@dimensions 2\n@data\n1,2,3,4,5:1,2,3,4,5\n")
+    with pytest.raises(UnusableData, match="the validation part has no targets"):
+        train(said, tmp_path / "run")
+
+
+def test_a_class_that_only_a_header_names_matters_to_nobody(runs, tmp_path):
+    outcome, held_out = runs("tst")
+    other = tmp_path / "other.ts"
+    other.write_text(Path(held_out).read_text().replace("true a b", "true a unseen b"))
+    assert evaluate(outcome.model, str(other)).numbers == near(from_training(outcome.valid))
+
+
+def test_the_headers_of_two_parts_may_name_classes_differently(tmp_path):
+    head = "@univariate true\n@classLabel true {}\n@data\n"
+    (tmp_path / "X_TRAIN.ts").write_text(head.format("a b unseen") + "1,2:a\n3,4:b\n" * 3)
+    (tmp_path / "X_TEST.ts").write_text(head.format("b other a") + "1,2:a\n3,4:b\n")
+    training, validation = series_parts(SeriesData(corpus=str(tmp_path)))
+    assert training.names == validation.names == ("a", "b", "unseen")
+    assert validation.labels.tolist() == [0, 1]

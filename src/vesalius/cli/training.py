@@ -50,7 +50,7 @@ def recipes(name: str | None, as_json: bool) -> None:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME unless said."
 )
-@click.option("--resume", is_flag=True, help="Go on where the run stopped, or to more training.steps.")
+@click.option("--resume", is_flag=True, help="Go on where the run stopped, or to more steps.")
 @click.option(
     "--set",
     "changes",

@@ -111,6 +111,12 @@ class Scaling:
         return np.asarray(values * self.std + self.mean, np.float32)
 
 
+def used_names(part: "Labelled") -> tuple[str, ...]:
+    """The classes that some example has; a file's header may name more."""
+    there = set() if part.labels is None else set(np.unique(part.labels).tolist())
+    return tuple(name for number, name in enumerate(part.names) if number in there)
+
+
 class Labelled(Protocol):
     """A part whose examples may have classes."""
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vesalius.data.batches import Scaling
+from vesalius.data.batches import Scaling, used_names
 from vesalius.data.images import Images
 from vesalius.data.series import Series
 from vesalius.errors import CheckpointMismatch, UnusableData, nearest
@@ -62,9 +62,10 @@ def labelled(part: Part, corpus: str, preprocessing: Mapping[str, Any], classes:
         )
     labels = part.labels
     known = class_names(preprocessing, classes)
-    strange = [name for name in part.names if name not in known]
+    strange = [name for name in used_names(part) if name not in known]
     if part.names and not strange:
-        labels = np.array([known.index(name) for name in part.names])[labels]
+        places = [known.index(name) if name in known else -1 for name in part.names]
+        labels = np.array(places)[labels]
     elif strange and (preprocessing.get("names") or len(part.names) != classes):
         raise UnusableData(
             f"{corpus} has the class {strange[0]!r}, which the model does not know; "

@@ -40,13 +40,20 @@ class Series:
     labels: Int[Array, " series"] | None = None
     names: tuple[str, ...] = ()
     """What the labels are called."""
+    targets: Float[Array, " series"] | None = None
+    """A number for each series, for regression."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def chosen(self, rows: Int[Array, " some"]) -> "Series":
+        return self.of([self.values[row] for row in rows], rows)
+
+    def of(self, values: Sequence[Float[Array, "n C"]], rows: Int[Array, " some"]) -> "Series":
+        """Other values, with the labels and targets of some of these."""
         labels = None if self.labels is None else self.labels[rows]
-        return Series([self.values[row] for row in rows], labels, self.names)
+        targets = None if self.targets is None else self.targets[rows]
+        return Series(values, labels, self.names, targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,7 @@ def read_ts(path: str | Path) -> Series:
     """The series of a ``.ts`` file, the format of the UEA archive and of sktime.
 
     Channels are separated by colons, values by commas, and ``?`` or NaN is a gap. A label ends the
-    line where the header lists classes.
+    line where the header lists classes, and a number where it says that there are targets.
     """
     path = Path(path)
     numbered = enumerate(_text(path).split("\n"), 1)
@@ -72,12 +79,14 @@ def read_ts(path: str | Path) -> Series:
     start = next((i for i, (_, line) in enumerate(lines) if line.lower() == "@data"), None)
     if start is None:
         raise BrokenFile(f"{path} has no line @data; expected a .ts file of the UEA archive")
-    channels, names = _header(path, [line for _, line in lines[:start]])
-    values, labels = [], []
+    channels, names, targeted = _header(path, [line for _, line in lines[:start]])
+    values, labels, targets = [], list[int](), list[float]()
     for number, line in lines[start + 1 :]:
         cells = line.split(":")
         if names:
             labels.append(_label(f"{path}, line {number}", cells.pop(), names))
+        elif targeted:
+            targets.append(_target(f"{path}, line {number}", cells.pop()))
         channels = channels or len(cells)
         if len(cells) != channels:
             raise UnusableData(
@@ -86,7 +95,12 @@ def read_ts(path: str | Path) -> Series:
         values.append(_one_series(f"{path}, line {number}", cells))
     if not values:
         raise EmptyCorpus(f"{path} holds no series; expected one a line after @data")
-    return Series(tuple(values), np.array(labels, np.int64) if names else None, names)
+    return Series(
+        tuple(values),
+        np.array(labels, np.int64) if names else None,
+        names,
+        np.array(targets, np.float64) if targeted else None,
+    )
 
 
 def _text(path: Path) -> str:
@@ -96,23 +110,31 @@ def _text(path: Path) -> str:
         raise BrokenFile(f"{path} is not UTF-8 text: {error}") from error
 
 
-def _header(path: Path, lines: list[str]) -> tuple[int | None, tuple[str, ...]]:
-    """The number of channels, if it is said, and the names of the classes."""
+def _header(path: Path, lines: list[str]) -> tuple[int | None, tuple[str, ...], bool]:
+    """The number of channels, if it is said, the names of classes, and if there are targets."""
     tags = {tag.lower(): rest for tag, *rest in map(str.split, lines)}
 
     def says(tag: str) -> bool:
         return [word.lower() for word in tags.get(tag, [])[:1]] == ["true"]
 
-    for tag, what in (("@timestamps", "time stamps"), ("@targetlabel", "numbers as targets")):
-        if says(tag):
-            raise UnusableData(f"{path} has {what}; expected plain values, with or without classes")
+    if says("@timestamps"):
+        raise UnusableData(f"{path} has time stamps; expected plain values")
+    if says("@classlabel") and says("@targetlabel"):
+        raise BrokenFile(f"{path} says that it has classes and targets; expected one of them")
     names = tuple(tags["@classlabel"][1:]) if says("@classlabel") else ()
     if says("@classlabel") and not names:
         raise BrokenFile(f"{path} lists no classes after @classLabel true")
     said = (tags.get("@dimensions") or tags.get("@dimension") or ["1" * says("@univariate")])[0]
     if said and not said.isdecimal():
         raise BrokenFile(f"{path}: expected a whole number of dimensions, got {said!r}")
-    return int(said or 0) or None, names
+    return int(said or 0) or None, names, says("@targetlabel")
+
+
+def _target(where: str, text: str) -> float:
+    number = _numbers([text])
+    if number is None or not np.isfinite(number).all():
+        raise UnusableData(f"{where}: expected a number to end the line, got {text.strip()!r}")
+    return float(text)
 
 
 def _label(where: str, label: str, names: tuple[str, ...]) -> int:
@@ -257,8 +279,10 @@ def read_tables(path: str | Path, label: str | None = None) -> Series:
 def renamed(series: Series, names: Sequence[str]) -> Series:
     """The same classes, numbered by their places among more names."""
     assert series.labels is not None
-    places = np.array([names.index(name) for name in series.names])
-    return Series(series.values, places[series.labels], tuple(names))
+    places = np.array([names.index(name) if name in names else -1 for name in series.names])
+    labels = places[series.labels]
+    assert (labels >= 0).all(), "classes that examples have are among the names"
+    return Series(series.values, labels, tuple(names))
 
 
 def parts(values: Float[Array, "n C"], *sizes: float) -> list[Float[Array, "part C"]]:
@@ -295,10 +319,8 @@ def cut(series: Series, length: int, stride: int | None = None) -> Series:
         [values] if len(values) <= length else list(windows(values, length, stride or length))
         for values in series.values
     ]
-    labels = series.labels
-    if labels is not None:
-        labels = np.repeat(labels, [len(some) for some in cuts])
-    return Series([window for some in cuts for window in some], labels, series.names)
+    rows = np.repeat(np.arange(len(cuts)), [len(some) for some in cuts])
+    return series.of([window for some in cuts for window in some], rows)
 
 
 def split(series: Series, share: float) -> tuple[Series, Series]:
@@ -312,8 +334,8 @@ def split(series: Series, share: float) -> tuple[Series, Series]:
             f"valid, or set split higher"
         )
     before, after = [values[:end] for values, end in cuts], [values[end:] for values, end in cuts]
-    rest = Series(after, series.labels, series.names)
-    return Series(before, series.labels, series.names), rest.chosen(later)
+    everyone = np.arange(len(cuts))
+    return series.of(before, everyone), series.of(after, everyone).chosen(later)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -367,6 +389,34 @@ class LabelledSeries(PaddedSeries):
         assert part.labels is not None
         series, known = self.padded(part, rows)
         return {"series": series, "real": known.any(axis=2), "labels": part.labels[rows]}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TargetedSeries(PaddedSeries):
+    """Series with a number each: ``series``, which steps are ``real``, and z-scored ``targets``."""
+
+    target_scaling: Scaling
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_targets(self.training, self.validation)
+
+    def examples(self, part: Series, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        assert part.targets is not None
+        series, known = self.padded(part, rows)
+        real = np.asarray(known.any(axis=2))
+        targets = self.target_scaling.apply(part.targets[rows, None])
+        return {"series": series, "real": real, "targets": targets}
+
+
+def require_targets(training: Series, validation: Series) -> None:
+    """Refuse parts without numbers to regress to."""
+    for name, part in (("training", training), ("validation", validation)):
+        if part.targets is None:
+            raise UnusableData(
+                f"the {name} part has no targets; expected a .ts file that says @targetLabel true, "
+                f"with a number at the end of each line"
+            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

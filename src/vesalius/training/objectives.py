@@ -101,6 +101,12 @@ def series_classes(network: Any, batch: dict[str, Tensor], state: State) -> tupl
     return _classified("classes", logits, batch["labels"], network.training), state
 
 
+def series_values(network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    """Σ (ŷ − y)² over z-scored targets."""
+    found = network(batch["series"], batch["real"])
+    return {"values": (found - batch["targets"]).square().sum()}, state
+
+
 def _classified(name: str, logits: Tensor, targets: Tensor, training: bool) -> Sums:
     """Cross entropy (17), and when not training the number of right answers."""
     from torch.nn import functional as F
@@ -247,6 +253,16 @@ OBJECTIVES: dict[str, Objective] = {
             _counted("classes", of=_rows),
             ("classes",),
             {"head": "classes"},
+        ),
+        Objective(
+            "series-values",
+            "a number for a series, by squared error",
+            ("tst",),
+            SeriesData,
+            series_values,
+            lambda batch: {"values": len(batch["targets"])},
+            ("values",),
+            {"head": "regression"},
         ),
     )
 }

@@ -57,7 +57,7 @@ class SeriesData(Config):
     """Time series."""
 
     corpus: str = setting(
-        "japanese-vowels", "", "a corpus by name, a .ts or .csv file, or a folder of .csv files"
+        "japanese-vowels", "", "a corpus by name, a .ts or .csv file, or a folder of such files"
     )
     valid: str | None = setting(None, "", "what to validate on; the last part if open")
     split: float = setting(0.1, "", "share to validate on where that is one set", least=0, below=1)

@@ -14,8 +14,8 @@ from typing import Any
 
 from vesalius import __version__, tokenizers
 from vesalius.checkpoints import files
-from vesalius.data import images, preprocessing, registry, series, texts
-from vesalius.data.batches import Batches, Labelled, Scaling, generator, require_labels
+from vesalius.data import images, parts, preprocessing, registry, series, texts
+from vesalius.data.batches import Batches, Labelled, Scaling, generator, require_labels, used_names
 from vesalius.data.pairs import MaskedText
 from vesalius.data.tokens import Tokens, tokenised
 from vesalius.data.windows import Streams, Windows
@@ -24,7 +24,6 @@ from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
     NotInVocabulary,
-    UnknownCorpus,
     UnusableData,
 )
 from vesalius.families.configs import Config
@@ -73,7 +72,7 @@ def open_source(
 
 def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tell) -> Source:
     masked = recipe.objective != "next-token"
-    train, valid = text_parts(data)
+    train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
     cache = usable_cache()
     tokenizer = tokenizer or _tokenizer(data, train, valid, cache, tell)
 
@@ -131,50 +130,6 @@ def _window(data: TextData, config: Any, objective: str) -> int:
     return window
 
 
-def text_parts(data: TextData) -> tuple[texts.Texts, texts.Texts]:
-    """What to train on, and what to validate on."""
-    whole: texts.Texts = _texts(data.corpus, data.words, seed=1)
-    if data.valid is not None or not isinstance(whole, texts.FileTexts):
-        return whole, _texts(data.valid or data.corpus, max(1000, data.words // 20), seed=2)
-    parts = {
-        name: texts.FileTexts(tuple(p for p in whole.parts if name in p.file.parent.parts[-1:]))
-        for name in ("train", "valid")
-    }
-    if all(part.parts for part in parts.values()):
-        return parts["train"], parts["valid"]
-    if not data.split:
-        raise ImpossibleSetting("[data] split must be above 0, or valid must name another text")
-    return texts.split(whole, data.split)
-
-
-def _texts(name: str, words: int, seed: int) -> texts.Texts:
-    """A text file, a folder of them, or a corpus by name; of stories, so many words."""
-    if name == "stories":
-        return texts.StoryTexts(words, seed)
-    if _here(name):
-        return texts.read_texts(name)
-    found = _located(name, "text", lambda file: file.suffix in texts.SUFFIXES)
-    return texts.FileTexts(
-        tuple(texts.Part(file, 0, file.stat().st_size) for file in sorted(found))
-    )
-
-
-def _here(name: str) -> bool:
-    """Whether a corpus is a file or folder of one's own; the empty name is none."""
-    return bool(name) and Path(name).exists()
-
-
-def _located(name: str, kind: str, wanted: Callable[[Path], bool]) -> list[Path]:
-    """The files of a corpus by name that hold what is wanted, those to train on first."""
-    try:
-        found = [file for file in registry.locate(name) if wanted(file)]
-    except UnknownCorpus as error:
-        raise UnknownCorpus(f"there is no file or folder {name!r}; {error}") from error
-    if not found:
-        raise UnusableData(f"the corpus {name} holds no {kind}")
-    return sorted(found, key=lambda file: ("train" not in file.name.lower(), file))
-
-
 def _tokenizer(
     data: TextData, train: texts.Texts, valid: texts.Texts, cache: Path | None, tell: Tell
 ) -> Tokenizer:
@@ -194,15 +149,15 @@ def _tokenizer(
             )
         return found
     # Characters are not learnt but listed, so those of all the text are.
-    parts = (train, valid) if data.tokenizer == "characters" else (train,)
+    read_from = (train, valid) if data.tokenizer == "characters" else (train,)
     learning = (LEARNING, __version__, data.tokenizer, data.vocabulary)
-    known = repr([*learning, *(part.key() for part in parts)])
+    known = repr([*learning, *(part.key() for part in read_from)])
     name = hashlib.sha256(known.encode()).hexdigest()[:32]
     folder = None if cache is None else cache / "tokenizers" / name
     if folder is not None and (kept := _kept_tokenizer(folder)) is not None:
         return kept
     tell(f"a vocabulary of {data.tokenizer}", 0, None)
-    learnt = learners[data.tokenizer](text for part in parts for text, _ in part.portions())
+    learnt = learners[data.tokenizer](text for part in read_from for text, _ in part.portions())
     if folder is None:
         return learnt
     try:
@@ -270,19 +225,19 @@ def image_batches(
 
 def held_out_images(data: ImageData) -> images.Images:
     """All of a file or folder; of a corpus by name, what recipes validate on."""
-    whole = images.read_images(data.corpus) if _here(data.corpus) else image_parts(data)[1]
+    whole = images.read_images(data.corpus) if parts.here(data.corpus) else image_parts(data)[1]
     return whole if data.side is None else images.shrunk(whole, data.side)
 
 
 def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
     """Images to train on, and to validate on."""
-    if _here(data.corpus):
-        files = [Path(data.corpus)]
-    else:
-        files = _located(data.corpus, "images", lambda file: "images" in file.name)
-    names = () if _here(data.corpus) else registry.corpus(data.corpus).classes
+    own = parts.here(data.corpus)
+    files = [Path(data.corpus)]
+    if not own:
+        files = parts.located(data.corpus, "images", lambda file: "images" in file.name)
+    names = () if own else registry.corpus(data.corpus).classes
     whole = _named(images.read_images(files[0]), names)
-    if data.valid is not None or len(files) > 1:
+    if len(files) > 1 or (own and data.valid is not None):
         return whole, _named(images.read_images(data.valid or files[1]), names)
     train, valid = (
         images.Images(
@@ -290,7 +245,8 @@ def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
         )
         for rows in _rows(len(whole), data.split)
     )
-    return train, valid
+    # What is held out of a corpus by name stays so, whatever else is validated on.
+    return train, valid if data.valid is None else _named(images.read_images(data.valid), names)
 
 
 def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
@@ -305,7 +261,7 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
     if recipe.objective == "series-classes":
         require_labels(training, validation)
         implied["outputs"] = _classes(training, validation)
-    scaling = Scaling.of(training.values)
+    scaling, kept = Scaling.of(training.values), dict[str, Any]()
     common: dict[str, Any] = {
         "training": training,
         "validation": validation,
@@ -313,15 +269,19 @@ def _series(recipe: Recipe, data: SeriesData) -> Source:
         "seed": recipe.seed,
         "scaling": scaling,
     }
+    if recipe.objective == "series-values":
+        series.require_targets(training, validation)
+        assert training.targets is not None
+        implied["outputs"] = 1
+        scale = Scaling.of([training.targets[:, None]])
+        common["target_scaling"] = scale
+        kept = {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+    kept |= {**preprocessing.kept(scaling), "names": training.names, **_said(data, SERIES_AS)}
     return Source(
         implied,
         lambda config: series_batches(recipe.objective, data, config, common),
-        _digest(*training.values, training.labels),
-        preprocessing={
-            **preprocessing.kept(scaling),
-            "names": training.names,
-            **_said(data, SERIES_AS),
-        },
+        _digest(*training.values, training.labels, training.targets),
+        preprocessing=kept,
     )
 
 
@@ -330,41 +290,58 @@ def series_batches(
 ) -> Batches:
     if objective == "series-classes":
         return series.LabelledSeries(context=config.context, **common)
+    if objective == "series-values":
+        return series.TargetedSeries(context=config.context, **common)
     return series.MaskedSeries(
         context=config.context, ratio=data.mask_ratio, mean_length=data.mask_length, **common
     )
 
 
 def held_out_series(data: SeriesData) -> series.Series:
-    """All of a file or folder; of a corpus by name, what recipes validate on."""
-    if not _here(data.corpus):
-        return series_parts(data)[1]
-    return _windowed(series.read_series(data.corpus, data.label), data)
+    """All of a file, or of a folder of tables; of other corpora, what recipes validate on."""
+    if parts.here(data.corpus) and len(parts.series_files(data.corpus)) == 1:
+        return _windowed(series.read_series(data.corpus, data.label), data)
+    return series_parts(data)[1]
 
 
 def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
     """Series to train on, and to validate on."""
-    files: list[Any] = [data.corpus]
-    if not _here(data.corpus):
-        files = _located(data.corpus, "series", lambda file: file.suffix in (".ts", ".csv"))
-    if data.label is not None and Path(files[0]).suffix == ".ts":
+    files = parts.series_files(data.corpus)
+    if data.label is not None and files[0].suffix == ".ts":
         raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
-    whole = series.read_series(files[0], data.label)
-    if data.valid is not None or len(files) > 1:
-        training, validation = whole, series.read_series(data.valid or files[1], data.label)
-        if data.label is not None:  # one part may lack a class of the other
-            names = sorted({*training.names, *validation.names})
-            training, validation = (series.renamed(p, names) for p in (training, validation))
-    elif data.window is not None:
-        training, validation = series.split(whole, data.split)
-    elif len(whole) == 1:
+    training = series.read_series(files[0], data.label)
+    other = data.valid or (files[1] if len(files) > 1 else None)
+    validation = training if other is None else series.read_series(other, data.label)
+    # What is held out of a corpus by name stays so, whatever else is validated on.
+    if len(files) == 1 and (data.valid is None or not parts.here(data.corpus)):
+        training, rest = _split_series(training, data)
+        validation = rest if data.valid is None else validation
+    if training.names != validation.names and training.labels is not None:
+        training, validation = _named_alike(training, validation)
+    return _windowed(training, data), _windowed(validation, data)
+
+
+def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series, series.Series]:
+    if data.window is not None:
+        return series.split(whole, data.split)
+    if len(whole) == 1:
         raise ImpossibleSetting(
             f"{data.corpus} is one series of {len(whole.values[0])} time steps; "
             f"set [data] window to cut it into windows of so many"
         )
-    else:
-        training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
-    return _windowed(training, data), _windowed(validation, data)
+    training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
+    return training, validation
+
+
+def _named_alike(
+    training: series.Series, validation: series.Series
+) -> tuple[series.Series, series.Series]:
+    """Both with the same classes: one may lack some, name them in another order, or name more."""
+    if validation.labels is None:
+        return training, validation
+    extra = [name for name in used_names(validation) if name not in training.names]
+    names = [*training.names, *extra]
+    return series.renamed(training, names), series.renamed(validation, names)
 
 
 def _windowed(whole: series.Series, data: SeriesData) -> series.Series:

@@ -97,9 +97,12 @@ def series_examples(
             )
     if objective == "series-classes":
         part = preprocessing.labelled(part, corpus, kept, config.outputs)
-    common = {"training": part, "validation": part, "batch": batch, "seed": seed}
-    scaling = preprocessing.scaling(kept, config.channels)
-    return series_batches(objective, data, config, {**common, "scaling": scaling})
+    common: dict[str, Any] = {"training": part, "validation": part, "batch": batch, "seed": seed}
+    common["scaling"] = preprocessing.scaling(kept, config.channels)
+    if objective == "series-values":
+        of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
+        common["target_scaling"] = preprocessing.scaling(of_target, 1)
+    return series_batches(objective, data, config, common)
 
 
 def _of(kept: Mapping[str, Any], *names: str) -> dict[str, Any]:
