@@ -107,7 +107,7 @@ def test_no_recipe_trains_on_what_its_corpus_is_evaluated_on(name, request):
     try:
         registry.locate(data.corpus)
     except ValueError:
-        pytest.skip(f"{data.corpus} is not here; set VESALIUS_DATA to a folder that holds it")
+        pytest.skip(f"{data.corpus} is not here")
     if isinstance(data, TextData):
         train, _ = parts.training_texts(data.corpus, data.words, data.valid, data.split)
         held_out, _ = parts.evaluation_texts(data.corpus)
