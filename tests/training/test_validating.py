@@ -520,8 +520,8 @@ def test_what_is_held_out_of_a_corpus_by_name_stays_so_whatever_is_validated_on(
     }[kind]
     file = write(tmp_path)
     monkeypatch.setattr(parts, "located", lambda *_: [file])
-    train, _ = of(kind(corpus="made-corpus", valid=str(file)))
-    kept = held_out(kind(corpus="made-corpus"))
+    train, _ = of(kind(corpus="mnist-test", valid=str(file)))
+    kept = held_out(kind(corpus="mnist-test"))
     rows = [
         {array.tobytes() for array in (part.pixels if kind is ImageData else part.values)}
         for part in (train, kept)
