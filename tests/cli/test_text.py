@@ -55,7 +55,7 @@ def test_a_tokenizer_is_trained_and_used(tmp_path, kind):
         (["tokenize", "x"], "expected MODEL and TEXT"),
         (["tokenize", "--rule", "sufixes", "x"], "did you mean suffixes"),
         (["tokenize", "--rule", "suffixes"], "--rule takes one TEXT"),
-        (["tokenize", "/nowhere", "x"], "holds no tokenizer"),
+        (["tokenize", "/nowhere", "x"], "there is no folder"),
         (["tokenize", __file__, "x"], "expected BERT's vocabulary"),
         (["tokenizer", "train", "/nowhere", "--out", "y"], "does not exist"),
     ],
