@@ -133,6 +133,19 @@ def test_timm_without_biases_of_queries_keys_and_values(tmp_path, rng):
         agree(model.network(pixels.float()).logits, expected, 1e-5)
 
 
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"model_args": 3, "pretrained_cfg": [1]},
+        {"pretrained_cfg": {"mean": [10**400, 1, 1], "std": 1}},
+        {"pretrained_cfg": {"mean": [0.5], "std": [0.5]}, "label_names": 7},
+    ],
+)
+def test_what_timm_says_oddly_is_as_if_it_were_not_said(tmp_path, described):
+    timm_folder(tmp_path, **described)
+    assert read_model(tmp_path).preprocessing == {}
+
+
 def test_other_models_of_timm_are_refused_by_name(tmp_path):
     timm_folder(tmp_path, architecture="resnet50")
     with pytest.raises(UnknownConfiguration, match="'resnet50'; of timm's models vit and deit"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, keras_files, others, pickled, plain
+from vesalius.checkpoints import files, keras_files, others, pickled, plain, preprocessor
 from vesalius.checkpoints.files import Tensors
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownConfiguration, VesaliusError
@@ -87,7 +87,7 @@ def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Zeros for the biases of every layer: a model without them is one whose biases are zero."""
     layers = [n for n in arrays if re.search(r"(attn\.c_\w+|mlp\.c_\w+|ln_\w+)\.weight$", n)]
     return {
-        name.removesuffix("weight") + "bias": np.zeros(len(arrays[name]), arrays[name].dtype)
+        name.removesuffix("weight") + "bias": np.zeros(arrays[name].shape[:1], arrays[name].dtype)
         for name in layers
     }
 
@@ -97,7 +97,7 @@ def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) -> Model:
     """A vision transformer of timm; whatever has a size is measured."""
-    name, said = str(described["architecture"]), described.get("model_args") or {}
+    name, said = str(described["architecture"]), _object(described, "model_args")
     arrays = tensors.arrays
     measured = {n: arrays[n].shape for n in ("patch_embed.proj.weight", "pos_embed") if n in arrays}
     size = re.match(r"(?:vit|deit)_([a-z]+)", name)
@@ -116,7 +116,10 @@ def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) ->
             f"config.json says global_pool = {pool!r}; only 'token' can be read"
         )
     embedding, channels, patch, _ = measured["patch_embed.proj.weight"]
-    inner, head = (arrays.get(f"{n}.weight", np.zeros(0)) for n in ("blocks.0.mlp.fc1", "head"))
+    inner, head = (
+        next(iter(arrays[name].shape), 0) if name in arrays else 0
+        for name in ("blocks.0.mlp.fc1.weight", "head.weight")
+    )
     settings = {
         "image": patch * math.isqrt(max(1, measured["pos_embed"][1] - 1)),
         "patch": patch,
@@ -124,24 +127,32 @@ def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) ->
         "embedding": embedding,
         "layers": len({n.split(".")[1] for n in arrays if n.startswith("blocks.")}),
         "heads": heads,
-        "feedforward": len(inner),
-        "classes": len(head),
+        "feedforward": inner,
+        "classes": head,
         "epsilon": 1e-6,
         "activation": "quick_gelu" if "quickgelu" in name else "gelu",
         "qkv_bias": "blocks.0.attn.qkv.bias" in arrays,
     }
     config = _settled("vit", settings)
     state = others.read_state("timm", config, arrays, ignore_extra)
-    return Model(config, state, dtype=tensors.dtype, preprocessing=_timm_scaling(described))
+    kept = _timm_scaling(described, channels)
+    return Model(config, state, dtype=tensors.dtype, preprocessing=kept)
 
 
-def _timm_scaling(described: Mapping[str, Any]) -> dict[str, Any]:
-    """How timm scales pixels, which are 0 to 1 there and 0 to 255 here."""
-    said = described.get("pretrained_cfg") or {}
-    if not all(isinstance(said.get(name), list) for name in ("mean", "std")):
+def _timm_scaling(described: Mapping[str, Any], channels: int) -> dict[str, Any]:
+    """How timm scales pixels, where it says so; they are 0 to 1 there, and 0 to 255 here."""
+    said, names = _object(described, "pretrained_cfg"), described.get("label_names")
+    found = {n: preprocessor.numbers(said.get(n), channels) for n in ("mean", "std")}
+    if not all(found.values()):
         return {}
-    names = list(map(str, described.get("label_names") or []))
-    return {n: [255 * float(v) for v in said[n]] for n in ("mean", "std")} | {"names": names}
+    kept: dict[str, Any] = {name: [255 * v for v in values] for name, values in found.items()}
+    return kept | {"names": list(map(str, names)) if isinstance(names, list) else []}
+
+
+def _object(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An object within a JSON object, empty where there is none."""
+    value = described.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------- Keras

@@ -153,3 +153,32 @@ def test_a_specimen_is_converted_by_its_name_and_other_names_are_refused(tmp_pat
     refused = vesalius("convert", "gtp2", str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "unknown model 'gtp2'; did you mean gpt2?" in refused.stderr
+
+
+def test_every_verb_that_loads_a_model_can_pass_over_extra_tensors():
+    import re
+    from pathlib import Path
+
+    import vesalius.cli as package
+
+    for file in Path(package.__file__).parent.glob("*.py"):
+        verbs = re.split(r"^@click.command", file.read_text(), flags=re.M)[1:]
+        for verb in verbs:
+            if re.search(r"[ (]load\(model\)|read_model\(", verb):
+                assert "@extra_option" in verb, f"{file.name}: {verb[:200]}"
+
+
+def test_extra_tensors_are_passed_over_when_that_is_said(gpt2, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "scored"
+    shutil.copytree(gpt2, folder)
+    held = load_file(folder / "model.safetensors")
+    save_file(held | {"score.weight": np.zeros(3)}, folder / "model.safetensors")
+    refused = vesalius("convert", str(folder), str(tmp_path / "new"))
+    assert refused.returncode == 2
+    assert "unexpected: score.weight (the head of GPT2ForSequence" in refused.stderr
+    assert "--ignore-extra" in refused.stderr
+    shown("convert", str(folder), str(tmp_path / "new"), "--ignore-extra")
+    assert load_file(tmp_path / "new" / "model.safetensors").keys() == held.keys()

@@ -5,7 +5,6 @@ by a factor first. They resize by interpolation, as ``classify`` and ``dissect``
 means of areas. Of an image that already has its size all make the same numbers.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +20,7 @@ def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int)
     factor = theirs.get("rescale_factor", FACTOR) if theirs.get("do_rescale", True) else 1
     scaled = theirs.get("do_normalize", True)
     mean, std = (
-        _numbers(theirs.get(key, usual), channels) if scaled else [plain] * channels
+        numbers(theirs.get(key, usual), channels) if scaled else [plain] * channels
         for key, usual, plain in (("image_mean", 0.5, 0.0), ("image_std", 0.5, 1.0))
     )
     if not _number(factor) or factor <= 0 or not mean or not std:
@@ -37,7 +36,7 @@ def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int)
     return kept | {"names": names(described)}
 
 
-def _numbers(value: Any, count: int) -> list[float]:
+def numbers(value: Any, count: int) -> list[float]:
     """So many numbers, or one for all; none where they cannot be used."""
     value = [value] * count if _number(value) else value
     fits = isinstance(value, list) and len(value) == count and all(map(_number, value))
@@ -45,7 +44,7 @@ def _numbers(value: Any, count: int) -> list[float]:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and type(value) is not bool and math.isfinite(value)
+    return type(value) in (int, float) and -1e300 < value < 1e300
 
 
 def names(described: Mapping[str, Any]) -> list[str]:
@@ -53,7 +52,7 @@ def names(described: Mapping[str, Any]) -> list[str]:
     labels = described.get("id2label") or {}
     try:
         ordered = [str(labels[key]) for key in sorted(labels, key=int)]
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, LookupError):
         return []
     return [] if all(re.fullmatch(r"LABEL_\d+", name) for name in ordered) else ordered
 
