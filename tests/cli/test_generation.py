@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from processes import SECONDS, is_complaint, shown, vesalius
 
 import vesalius as package
+from vesalius.cli.generation import picture
 
 COMMAND = [sys.executable, "-m", "vesalius", "generate"]
 
@@ -74,8 +76,27 @@ def test_models_without_a_tokenizer_take_ids_and_an_image_is_drawn(tmp_path):
     picture = shown("generate", str(tmp_path), "4", "-n", "16")
     assert [len(line) for line in picture.splitlines()] == [8] * 4
     assert shown("generate", str(tmp_path), "-n", "16") == picture  # 4 is what it starts from
+    whole = shown("generate", str(tmp_path), "3 1 2")  # its first row begins with these
+    assert [len(line) for line in whole.splitlines()] == [8] * 4
+    assert whole.startswith("██░░▓▓")
     done = vesalius("generate", str(tmp_path), "four")
     assert (done.returncode, "expected ids, as in '3 1 4'" in done.stderr) == (2, True)
+
+
+def test_a_picture_is_as_wide_as_it_was_in_training():
+    text = shown("generate", "igpt", "--seed", "3")
+    assert [len(line) for line in text.splitlines()] == [28] * 14
+    ids = json.loads(shown("generate", "igpt", "--seed", "3", "--json"))["ids"]
+    assert len(ids) == 14 * 14
+    assert text == f"{picture(ids, 16, 14, colours=False)}\n"
+
+
+def test_a_terminal_gets_a_picture_in_greys():
+    drawn = picture([0, 15, 7], 16, 2, colours=True)
+    first, second = drawn.split("\n")
+    assert first == "\x1b[48;5;16m  \x1b[48;5;231m  \x1b[0m"
+    assert re.sub(r"\x1b\[[\d;]*m", "", drawn) == "    \n  "
+    assert second.startswith("\x1b[48;5;24")
 
 
 def test_generating_loads_no_torch():

@@ -1,8 +1,8 @@
 """Hugging Face's preprocessor_config.json of a ViT as our preprocessing.json, and back.
 
 Pixels are 0 to 255 in ours and are scaled in one step: (pixel − mean) / std. Theirs are multiplied
-by a factor first. They resize by interpolation, as ``classify`` and ``dissect`` do; corpora by
-means of areas. Of an image that already has its size all make the same numbers.
+by a factor first. They resize by interpolation, as ``classify`` and ``dissect`` do; corpora are
+shrunk by means of areas. Of an image that already has its size all make the same numbers.
 """
 
 import re

@@ -1,5 +1,6 @@
 """The verb that has a model continue."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 CANDIDATES = 8
 """Rows of a table of one draw."""
 SHADES = " ░▒▓█"
+GREYS = (16, *range(232, 256), 231)
+"""From black to white, as terminals of 256 colours number them."""
 
 
 @click.command()
@@ -31,7 +34,9 @@ SHADES = " ░▒▓█"
 @click.argument("prompt", required=False)
 @click.option("--file", type=TEXTS, help="Prompts, one a line; '-' is stdin.")
 @click.option("--ids", "by_ids", is_flag=True, help="Take prompts as token ids, and print ids.")
-@click.option("-n", "--max-new-tokens", type=int, default=50, show_default=True)
+@click.option(
+    "-n", "--max-new-tokens", type=int, help="50 unless said; with igpt the rest of the picture."
+)
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--top-k", type=int, help="Draw from so many of the likeliest.")
 @click.option("--top-p", type=float, help="Draw from the likeliest that have this share together.")
@@ -116,22 +121,36 @@ def _stream(model: "Model", prompt: str, settings: dict[str, Any]) -> None:
 
 
 def _show(model: "Model", result: "Generation", alone: bool) -> None:
-    if model.family == "igpt":
-        return click.echo(_picture(result.ids, model.config.vocabulary - 1))  # type: ignore[attr-defined]
+    from vesalius.generation.decoding import picture_side
+
+    if (side := picture_side(model)) is not None:
+        levels: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        given = [] if isinstance(result.prompt, str) else list(result.prompt)
+        pixels = [*(i for i in given if i != levels), *result.ids]
+        return click.echo(picture(pixels, levels, side, coloured()))
     if not alone:
         click.echo(click.style("─" * 40, dim=True))
     prompt = result.prompt if isinstance(result.prompt, str) else ""
     return click.echo(prompt + (result.text if model.tokenizer else " ".join(map(str, result.ids))))
 
 
-def _picture(ids: list[int], levels: int) -> str:
-    """Pixels as shades, two characters wide, in a square as far as they go."""
-    side = 1
-    while side * side < len(ids):
-        side += 1
-    shades = [SHADES[min(i, levels - 1) * (len(SHADES) - 1) // max(1, levels - 1)] for i in ids]
-    rows = (shades[start : start + side] for start in range(0, len(shades), side))
-    return "\n".join("".join(shade * 2 for shade in row) for row in rows)
+def coloured() -> bool:
+    """Whether whoever reads the output sees colours, and wants them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def picture(pixels: list[int], levels: int, side: int, colours: bool) -> str:
+    """Pixels two characters wide: as greys of a terminal's 256 colours, or as shades."""
+
+    def drawn(pixel: int) -> str:
+        share = min(pixel, levels - 1) / max(1, levels - 1)
+        if colours:
+            return f"\x1b[48;5;{GREYS[round(share * (len(GREYS) - 1))]}m  "
+        return SHADES[round(share * (len(SHADES) - 1))] * 2
+
+    end = "\x1b[0m" if colours else ""
+    rows = (pixels[start : start + side] for start in range(0, len(pixels), side))
+    return "\n".join("".join(map(drawn, row)) + end for row in rows)
 
 
 def _described(model: "Model", draw: "Draw") -> dict[str, Any]:

@@ -5,6 +5,7 @@ random numbers of its own, so that what it becomes does not depend on its compan
 digits of sums, which decide only between tokens that are as good as equal.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from vesalius.generation.engines import Engine, Session
 
 Prompt = str | Sequence[int]
+MOST = 50
+"""New tokens of a text, unless said."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +71,7 @@ class _Sequence:
 def generate(
     model: ModelLike,
     prompt: Prompt | Sequence[Prompt] | None = None,
-    max_new_tokens: int = 50,
+    max_new_tokens: int | None = None,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -87,6 +90,7 @@ def generate(
 ) -> Any:
     """Continue a text, or token ids, and give a ``Generation``; a list of them for several.
 
+    ``max_new_tokens`` are 50 unless said, or with igpt the pixels that the picture still lacks.
     Several are a list of prompts, or more ``samples`` than one of each, which follow each other.
     Temperature 0 is greedy. ``slide`` goes on beyond the context with the later half of it;
     ``ignore_end`` beyond tokens that end texts (``Model.ends``). ``dtype`` may be "int8".
@@ -97,7 +101,8 @@ def generate(
     require_served(model, "generate")
     if not getattr(model.config, "causal", True):
         raise WrongKind("this model sees what comes after a token, so that it cannot continue")
-    max_new_tokens = arguments.whole("max_new_tokens", max_new_tokens, least=1)
+    if max_new_tokens is not None:
+        max_new_tokens = arguments.whole("max_new_tokens", max_new_tokens, least=1)
     samples = arguments.whole("samples", samples, least=1)
     seed = arguments.whole("seed", seed, least=0)
     arguments.callback("on_text", on_text), arguments.callback("on_draw", on_draw)
@@ -106,6 +111,8 @@ def generate(
     if "" in stops:
         raise ImpossibleSetting("a stop string has to have a character; got an empty one")
     prompts, several = _prompts(model, prompt)
+    if max_new_tokens is None:
+        max_new_tokens = _new_tokens(model, max(len(ids) for _, ids in prompts))
     if stops:
         tokenizer_of(model)
     sequences = [
@@ -143,11 +150,26 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
         (ids,) = tokenizer_of(model).encode_many([prompt], framed=False)
     else:
         ids = arguments.ids("prompt", prompt)
-    if ids or model.family != "igpt":
-        if not ids:
-            raise EmptySequence("the prompt is empty; expected a text, or token ids, to continue")
-        return ids
-    return [model.config.vocabulary - 1]  # type: ignore[attr-defined] # an image has a start
+    if model.family == "igpt":  # whose first pixel follows the token to start from
+        start: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        return ids if ids[:1] == [start] else [start, *ids]
+    if not ids:
+        raise EmptySequence("the prompt is empty; expected a text, or token ids, to continue")
+    return ids
+
+
+def _new_tokens(model: Model, prompt: int) -> int:
+    """How many tokens to draw where nobody says it: those that make a picture whole, or 50."""
+    side = picture_side(model)
+    return MOST if side is None else max(1, side * side - (prompt - 1))
+
+
+def picture_side(model: Model) -> int | None:
+    """The width and height of the pictures that a model draws; None where it draws none."""
+    if model.family != "igpt":
+        return None
+    kept = model.preprocessing.get("side")
+    return kept if isinstance(kept, int) else math.isqrt(context_of(model) or 1)
 
 
 class _Run:
