@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vesalius import arguments
 from vesalius import equations as eq
 from vesalius.checkpoints import files, plain
 from vesalius.equations import OneHot, Steps, tracing
@@ -121,6 +122,7 @@ class Trace(Mapping[str, Array], Shown):
 
     def likeliest(self, count: int = 10) -> list[tuple[int, str, float]]:
         """The likeliest words after the last token (masked models: at it), with probabilities."""
+        count = arguments.whole("count", count, least=0)
         return self._ranked(self._distribution()[:, -1], count)
 
     def classes(self, count: int | None = None) -> list[tuple[int, str, float]]:
@@ -129,6 +131,7 @@ class Trace(Mapping[str, Array], Shown):
             raise WrongKind(f"this {self.family} tells no classes apart; it has no head for them")
         if "z" not in self:
             raise UnknownStep("the logits of the classes were not recorded; record z too")
+        count = None if count is None else arguments.whole("count", count, least=0)
         odds = eq.softmax(self["z"].astype(np.float64))
         best = np.argsort(-odds, kind="stable")[:count]
         return [(int(i), self.class_names[i], float(odds[i])) for i in best]
@@ -257,6 +260,7 @@ def dissect(
     family, theta = family_of(model.config), model.parameters
     about: dict[str, Any] = {}
     if reads_arrays(model):
+        index = None if index is None else arguments.whole("index", index, least=0)
         given = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
         ids, run = list[int](), _array_runner(model, theta, given)
         about = {"classes": class_names(model), "prepared": given.prepared}

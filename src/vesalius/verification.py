@@ -12,15 +12,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from operator import index
 from typing import Any
 
 import numpy as np
 
+from vesalius import arguments
 from vesalius.checkpoints import others
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
-from vesalius.errors import ImpossibleSetting, SequenceTooLong, WrongKind, WrongLength
+from vesalius.errors import SequenceTooLong, WrongKind, WrongLength
 from vesalius.extras import require
 from vesalius.families import configs, family_of
 from vesalius.families.configs import Config
@@ -126,7 +126,8 @@ def verify(
     if against not in PEERS:
         raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")
     model = loaded(model)
-    given = example(model, _whole("length", length, 1), _whole("seed", seed, 0))
+    length = None if length is None else arguments.whole("length", length, least=1)
+    given = example(model, length, arguments.whole("seed", seed, least=0))
     steps: dict[str, dict[str, dict[str, Array]]] = {}
     for dtype in TOLERANCE:
         cast = Model(model.config, {k: v.astype(dtype) for k, v in model.state.items()})
@@ -162,19 +163,6 @@ def _distance(ours: Array, theirs: Array) -> float:
         return float("inf")
     largest = np.abs(theirs).max(initial=0) or 1.0
     return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0) / largest)
-
-
-def _whole(name: str, value: Any, least: int) -> Any:
-    """A whole number as ours, or None for one that is left open."""
-    try:
-        if value is None and name == "length":
-            return None
-        number = index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ImpossibleSetting(f"{name} must be a whole number from {least}, got {value!r}")
-    return number
 
 
 def example(model: Model, length: int | None, seed: int) -> Any:
