@@ -376,9 +376,7 @@ def test_strides_go_forward(stride, characters, file):
 
 @pytest.mark.parametrize("name", ["storeis", "no/such/file.txt", "", "x" * 5000])
 def test_unknown_corpora_are_named(name):
-    with pytest.raises(
-        UnknownCorpus, match=r"no file or folder '.* and no corpus of this name; "
-    ):
+    with pytest.raises(UnknownCorpus, match=r"no file or folder '.* and no corpus of this name; "):
         evaluation_texts(name)
 
 
