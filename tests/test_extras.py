@@ -38,6 +38,12 @@ WORK = [
     ["similar", "gpt", " king"],
     ["embed", "gpt", "He shook", "--what", "static"],
     ["convert", "gpt", "CONVERTED"],
+    ["recipes"],
+    ["embed", "gpt", "He shook"],
+    ["fill", "bert", "He shook his [MASK]."],
+    ["next-sentence", "bert", "It rained.", "He ran."],
+    ["evaluate", "gpt", "TEXT"],
+    ["evaluate", "bert", "TEXT"],
 ]
 NEED = {
     "torch": [
@@ -57,6 +63,8 @@ def plain(tmp_path_factory):
     places |= {"RECIPE": str(ROOT / "recipes" / "stories-gpt.toml")}
     places |= {"SERIES": str(folder / "series.ts"), "PICKLED": str(folder / "pickled")}
     (folder / "series.ts").write_text("@univariate true\n@classLabel true a\n@data\n1,2:a\n")
+    places["TEXT"] = str(folder / "text.txt")
+    (folder / "text.txt").write_text("He shook his head and said nothing.\n")
     (folder / "pickled").mkdir()
     (folder / "pickled" / "pytorch_model.bin").write_bytes(b"weights")
     commands = [*WORK, *(command for some in NEED.values() for command in some)]
