@@ -438,3 +438,34 @@ def test_what_cannot_be_kept_is_said_in_a_line_and_changes_nothing(tmp_path, fil
     assert line.startswith(f"token files cannot be kept in {tmp_path / cache}")
     expected = evaluate(load("ffnn"), str(file)).to_json()
     assert json.loads(done.stdout)["bits_per_byte"] == expected["bits_per_byte"]
+
+
+def single(model):
+    """The same in single precision, which the compiled engines run."""
+    model.state = {name: array.astype(np.float32) for name, array in model.state.items()}
+    return model
+
+
+@families
+def test_long_texts_are_scored_alike_by_the_compiled_engines(family, characters, file, monkeypatch):
+    model = single(speaking(family, characters))
+    short = evaluate(model, str(file))
+    monkeypatch.setattr(forward, "LONG", 0)
+    long = evaluate(model, str(file))
+    assert long.loss == pytest.approx(short.loss, rel=1e-6)
+    assert long.accuracy == short.accuracy
+
+
+@pytest.mark.usefixtures("no_progress_bars")
+def test_the_loss_is_transformers(characters, tmp_path):
+    import transformers
+
+    model = single(speaking("gpt2", characters))
+    text = TEXT[: model.config.context]
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    model.save(tmp_path / "model", "huggingface")
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "model")
+    ids = torch.tensor([characters.encode(text)])
+    with torch.no_grad():
+        loss = theirs(ids, labels=ids).loss.item()
+    assert evaluate(model, str(tmp_path / "text.txt")).loss == pytest.approx(loss, rel=1e-5)
