@@ -1,7 +1,8 @@
 """The forward pass over whole texts: hidden states, and what the heads read from them.
 
-PyTorch is not needed. Short texts run on NumPy, which is there at once; long ones on the compiled
-engines, which are faster once they are loaded. Both give the same to the last digits.
+PyTorch is not needed. Short texts run on NumPy, which is there at once; long ones of transformers
+on the compiled engines, which are faster once they are loaded. Both give the same to the last
+digits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +36,8 @@ def running(model: Model, tokens: int) -> Any:
     require_shared(model)
     matrices = sum(array.size for name, array in model.state.items() if array.ndim == 2)
     single = next(iter(model.state.values())).dtype == np.float32
-    # A window model is two products, which NumPy's library is as fast at.
-    if single and model.family != "ffnn" and tokens * matrices > LONG:
+    # Other families are a few products, which NumPy's library is faster at than our kernels are.
+    if single and hasattr(model.config, "heads") and tokens * matrices > LONG:
         return engine(model)
     return ReferenceEngine(model)
 
@@ -114,5 +115,6 @@ def score(logits: Float[Array, "n V"], targets: Int[Array, " n"]) -> tuple[float
     right = int((logits.argmax(axis=1) == targets).sum())
     wanted = logits[rows, targets].astype(np.float64)
     largest = logits.max(axis=1, keepdims=True)
-    sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
+    shifted = logits - largest
+    sums = np.exp(shifted, out=shifted).sum(axis=1, dtype=np.float64)
     return float((np.log(sums) + largest[:, 0] - wanted).sum()), right

@@ -1,7 +1,7 @@
 """Engines that run on a processor: weights packed for the kernels, and states of sequences.
 
 ``engine(model, dtype, threads)`` gives one. A ``Session`` of it holds so many sequences: ``read``
-takes in a prompt, ``step`` one more token of each, and ``extend`` gives the states of tokens.
+takes in a prompt, ``step`` one more token of each; a transformer's ``extend`` gives states.
 PyTorch is not needed. Matrices are float32, or bytes ("int8"); what is looked up, added or
 normalised with stays float32. The engine in ``reference`` is plain NumPy.
 """

@@ -6,7 +6,6 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius.generation.engines.compiled import LOCK, Engine, Ids, Logits, Session
-from vesalius.generation.engines.reference import States
 from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.generation.kernels.recurrent import RecurrentState, RecurrentWeights, recurrent_step
 from vesalius.model import Model
@@ -30,16 +29,15 @@ class RecurrentEngine(Engine):
             below=config.embedding,
         )
 
-    def session(self, slots: int, length: int, layer: int | None = None) -> "RecurrentSession":
-        return RecurrentSession(self, slots, layer)
+    def session(self, slots: int, length: int) -> "RecurrentSession":
+        return RecurrentSession(self, slots)
 
 
 class RecurrentSession(Session):
     """The state that each sequence carries."""
 
-    def __init__(self, engine: RecurrentEngine, slots: int, layer: int | None = None) -> None:
+    def __init__(self, engine: RecurrentEngine, slots: int) -> None:
         super().__init__(engine, slots)
-        self.layer = engine.config.layers if layer is None else layer
         self.weights, config = engine.weights, engine.config
         width, gates = config.hidden or config.embedding, 4 if engine.gated else 1
         embedded, summed = self.shared(config.embedding, gates * width)
@@ -69,26 +67,6 @@ class RecurrentSession(Session):
                 self._step(np.array([read[k][i] for k in alive]), chosen[alive], bool(ends.any()))
                 logits[alive[ends]] = self.logits[: len(alive)][ends]
         return logits
-
-    def extend(
-        self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
-    ) -> list[States]:
-        """Go on with sequences side by side; the states of their new tokens."""
-        chosen, read = np.asarray(slots, np.int64), [self.known(row) for row in rows]
-        if self.layer == 0:
-            return [self.engine.embedding[row] for row in read]
-        lengths = np.array([len(row) for row in read])
-        hidden = self.state.hidden[self.layer - 1]
-        states = np.zeros((len(read), lengths.max(), hidden.shape[1]), np.float32)
-        grid = np.zeros(states.shape[:2], np.int64)
-        for at, row in enumerate(read):
-            grid[at, : len(row)] = row
-        with LOCK:
-            for i in range(grid.shape[1]):
-                alive = np.flatnonzero(lengths > i)
-                self._step(grid[alive, i], chosen[alive], False)
-                states[alive, i] = hidden[chosen[alive]]
-        return [rows[:length] for rows, length in zip(states, lengths, strict=True)]
 
     def step(self, slots: Ids, ids: Ids) -> Logits:
         chosen = np.asarray(slots, np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
-from vesalius.equations.activations import ACTIVATIONS, sigmoid, softmax
+from vesalius.equations.activations import ACTIVATIONS, softmax
 from vesalius.errors import TokenOutOfRange
 from vesalius.model import Model
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -210,8 +210,14 @@ class RecurrentSession(ReferenceSession):
         if activation is not None:
             return ACTIVATIONS[activation](summed), cells
         add, forget, candidate, out = np.split(summed, 4, axis=1)
-        cells = sigmoid(forget) * cells + sigmoid(add) * np.tanh(candidate)
-        return sigmoid(out) * np.tanh(cells), cells
+        cells = _gate(forget) * cells + _gate(add) * np.tanh(candidate)
+        return _gate(out) * np.tanh(cells), cells
+
+
+def _gate(x: Array) -> Array:
+    """σ(x) as (1 + tanh(x / 2)) / 2, which NumPy computes in vectors."""
+    gate: Array = 0.5 * np.tanh(0.5 * x) + 0.5
+    return gate
 
 
 class FeedforwardSession(ReferenceSession):
