@@ -13,7 +13,7 @@ from strategies import filled, small
 
 from fuzz.targets import CSV, TEXT, TS, Case
 
-TEXTS = ("", " ", "It rained", "[MASK] it", "[MASK]", TEXT, "\ud800", "-", "--", "x" * 9999)
+TEXTS = ("", " ", "It rained", "[MASK] it", "[MASK]", TEXT, "\udcff", "-", "--", "x" * 9999)
 NAMES = ("", ".", "..", "/", "no-such-thing", "a/b/c", "x" * 300, "é", "*", "~", "-1", "28")
 LISTS = ("1 2 3", "1,2", "999999", "-1", "1.5", "A[1]", "A[1], mu[9,9]", "Y_hat", "[", "[[[", ",")
 SETTINGS = (
@@ -134,7 +134,7 @@ def _values(random: Random, parameter: click.Parameter) -> tuple[str, ...]:
 def _run(arguments: list[str], place: Path) -> None:
     from vesalius.cli import _guarded, cli
 
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace"), io.TextIOWrapper(io.BytesIO())
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "replace") for _ in range(2))
     with chdir(place), redirect_stdout(out), redirect_stderr(err):
         code = _guarded(lambda: cli.main(arguments, "vesalius", standalone_mode=False))
         out.flush()

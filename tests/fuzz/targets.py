@@ -460,7 +460,9 @@ class Images:
         pictures = [grey, *(grey.convert(mode) for mode in ("RGB", "P", "1", "RGBA", "LA"))]
         self.png = [_drawn(picture, "PNG") for picture in pictures]
         self.png.append(_drawn(grey.convert("I;16"), "PNG"))
-        self.jpeg = [_drawn(picture, "JPEG") for picture in pictures[:2]]
+        turned = Image.Exif()
+        turned[0x0112] = 6  # how the camera was held
+        self.jpeg = [_drawn(picture, "JPEG", exif=turned) for picture in pictures[:2]]
         self.arrays = [_array(pixels), _array(pixels[:, None]), _array(pixels.astype(np.float32))]
         self.arrays.append(_array(pixels > 9, fortran=True))
         self.archives = []
@@ -471,9 +473,11 @@ class Images:
 
     def case(self, random: Random, place: Path) -> Case:
         from vesalius.data.images import read_images
+        from vesalius.data.pictures import read_picture
 
         kinds = {"x.png": self.png, "x.npy": self.arrays, "x.npz": self.archives}
         kinds["train-images-idx3-ubyte.gz"] = self.idx
+        kinds["x.jpg"] = [*self.jpeg, *self.png]
         name = random.choice(list(kinds))
         every = [*self.png, *self.jpeg, *self.arrays, *self.archives, *self.idx]
         seeds = kinds[name] if random.random() < 0.95 else every
@@ -481,12 +485,15 @@ class Images:
         if name.endswith(".gz"):
             damaged = bytes_changed(random, self.labels) if random.random() < 0.3 else self.labels
             _put(place, {"train-labels-idx1-ubyte": damaged})
+        if name == "x.jpg":
+            channels = random.choice((1, 3))
+            return lambda: read_picture(place / name, 6, channels)
         return lambda: read_images(place if name == "x.png" else place / name)
 
 
-def _drawn(picture: Any, kind: str) -> bytes:
+def _drawn(picture: Any, kind: str, **more: Any) -> bytes:
     file = io.BytesIO()
-    picture.save(file, kind)
+    picture.save(file, kind, **more)
     return file.getvalue()
 
 

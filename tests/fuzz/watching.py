@@ -18,8 +18,8 @@ from vesalius.errors import RunLocked, SaveFailed, Unreachable, Unwritable, Vesa
 
 OURS = (VesaliusError, RunLocked, SaveFailed, Unreachable, Unwritable)
 SECONDS = 20  # of the processor, for one case; thousands of times what one takes
-ROOM = 1 << 30  # bytes of addresses that a case may add
-MEMORY = 256 << 20  # bytes that all cases together may add to what the imports took
+ROOM = 2 << 30  # bytes of addresses that a case may add
+MEMORY = 512 << 20  # bytes that all cases together may add to what the imports took
 LONGEST = 4000  # characters of a message
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "os.fork", "pty")
 REACHES = ("socket.connect", "socket.bind", "urllib.Request", "webbrowser.open")

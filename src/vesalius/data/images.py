@@ -6,6 +6,7 @@ Pixels stay bytes until a batch is made. Whether they fit a model is left to tra
 import gzip
 import math
 import re
+import warnings
 import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -171,7 +172,10 @@ def _png(file: Path) -> UInt8[Array, "C H W"]:
     from PIL import Image
 
     try:
-        with Image.open(file, formats=["PNG"]) as image:
+        with (
+            warnings.catch_warnings(action="ignore"),  # of damage that does not matter
+            Image.open(file, formats=["PNG"]) as image,
+        ):
             if image.width * image.height > MOST_SHRUNK * file.stat().st_size:
                 raise ValueError(f"{image.width} x {image.height} pixels cannot be in so few bytes")
             kind = image.mode + ", partly transparent" * image.has_transparency_data

@@ -6,6 +6,7 @@ and another size is resized, without keeping its proportions, by Pillow's biline
 Hugging Face does for ViT. Nothing is inverted unless asked for. What was done is said.
 """
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,10 @@ def read_picture(file: str | Path, side: int, channels: int, invert: bool = Fals
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(file, formats=["PNG", "JPEG"]) as image:
+        with (
+            warnings.catch_warnings(action="ignore"),  # of damage that does not matter
+            Image.open(file, formats=["PNG", "JPEG"]) as image,
+        ):
             if image.width * image.height > PIXELS:
                 raise UnusableData(
                     f"{file} has {image.width:,} x {image.height:,} pixels; "
