@@ -7,6 +7,7 @@ from strategies import filled, small
 from vesalius.dissection import dissect
 from vesalius.equations import Step, find
 from vesalius.steps import GRIDS, grid, grids
+from vesalius.views import Table
 
 WIDTHS = [80, 120]
 
@@ -86,6 +87,17 @@ def test_every_step_can_be_drawn(family):
     told = list(grids(trace.steps, trace.tokens(), 80))
     if len(trace.steps) > GRIDS:
         assert f"{len(trace.steps) - GRIDS} more steps are left out" in told[-1]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "lstm", "bert"])
+def test_what_a_step_is_is_said_once(family):
+    trace = dissect(filled(small(family)), [3, 1, 4, 1])
+    *_, legend = (part for part in trace.told(everything=True) if isinstance(part, Table))
+    titles = [title for _, _, title in legend.rows]
+    assert len(set(titles)) == len(titles)
+    assert {step.equation.title for step in trace.steps} == set(titles)
+    if family == "lstm":
+        assert ("(45)", "p[l,i], k[l,i]") in [row[:2] for row in legend.rows]
 
 
 def test_tokens_that_cannot_be_seen_take_one_line():

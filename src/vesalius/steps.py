@@ -69,12 +69,12 @@ def overview(steps: Sequence[tuple[Step, Summary]]) -> Iterator[Part]:
             norm, least = f"{summary.masked:.0%} masked", "-inf"
         rows.append((step.equation.label, summary.name, shape, norm, least, f"{summary.most:.4g}"))
     yield Table(("", "step", "shape", "norm", "least", "most"), rows, right=(3, 4, 5))
-    kinds: dict[str, tuple[Equation, str]] = {}
+    kinds: dict[str, tuple[Equation, dict[str, None]]] = {}
     for step, _ in steps:
         place = ",".join(LETTERS[axis] for axis in step.place)
         name = f"{step.symbol}[{place}]" if place else step.symbol
-        kinds.setdefault(step.equation.name + step.symbol, (step.equation, name))
-    told = [(entry.label, name, entry.title) for entry, name in kinds.values()]
+        kinds.setdefault(step.equation.name, (step.equation, {}))[1][name] = None
+    told = [(entry.label, ", ".join(names), entry.title) for entry, names in kinds.values()]
     yield Table(("", "step", "what it is"), told, prose=(2,))
 
 
