@@ -344,5 +344,5 @@ def test_a_shard_that_no_file_can_be_called_is_refused(tmp_path, name):
     sharded(tmp_path)
     index = {"weight_map": {"norm.bias": name}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(VesaliusError, match="which is not there"):
+    with pytest.raises(VesaliusError, match=r"which is not there|is not JSON"):
         load(tmp_path)
