@@ -91,7 +91,8 @@ class Trace(Mapping[str, Array], Shown):
         if rows:
             yield from overview(rows)
         if hidden := len(self.steps) - len(rows):
-            yield f"{hidden} steps inside heads are left out; --only 'mu[1]' shows some"
+            many = "1 step inside heads is" if hidden == 1 else f"{hidden} steps inside heads are"
+            yield f"{many} left out; --only 'mu[1]' shows some"
 
     def outcome(self, top: int) -> Iterator[Part]:
         """The likeliest classes or words, if the model tells any."""

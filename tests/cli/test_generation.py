@@ -80,7 +80,7 @@ def test_models_without_a_tokenizer_take_ids_and_an_image_is_drawn(tmp_path):
     assert [len(line) for line in whole.splitlines()] == [8] * 4
     assert whole.startswith("██░░▓▓")
     done = vesalius("generate", str(tmp_path), "four")
-    assert (done.returncode, "expected ids, as in '3 1 4'" in done.stderr) == (2, True)
+    assert (done.returncode, "expected token ids, as in '3 1 4'" in done.stderr) == (2, True)
 
 
 def test_a_picture_is_as_wide_as_it_was_in_training():
