@@ -25,7 +25,6 @@ PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"
 MOST_SEEDS = 1 << 32
 STUCK = 900  # seconds without a new case: such a process waits for something, and not for its turn
-INTERRUPTED = 2  # what pytest exits with
 
 
 def main() -> int:
@@ -76,7 +75,9 @@ def searched(
     outcome, end, number = Outcome(target), time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory(prefix=f"vesalius-fuzz-{target}-") as name:
         folder = Path(name)
-        while number == first or (cases is None and time.monotonic() < end):
+        once = False
+        while not once or (cases is None and time.monotonic() < end):
+            once = True
             how = ended(target, folder, seed, number, end - time.monotonic(), cases)
             told = [json.loads(line) for line in read(folder / "out").splitlines()]
             (folder / "out").unlink(missing_ok=True)
@@ -170,14 +171,15 @@ def properties(seed: int, seconds: float) -> int:
                 [*command, *options], cwd=ROOT, stdout=printed, stderr=subprocess.STDOUT
             )
             try:
-                code = process.wait(max(1, end - time.monotonic()))
+                failed = process.wait(max(1, end - time.monotonic())) != 0
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGINT)
-                code = process.wait()
+                process.wait()
+                failed = False  # by itself; what it found until now stands in its report
             printed.seek(0)
             text = printed.read()
         rounds += 1
-        if code not in (0, INTERRUPTED) or "Falsifying example" in text:
+        if failed or "Falsifying example" in text or "\nFAILED " in text:
             found += 1
             report(f"\nFOUND by property tests with seed {chosen}\n{text[-20_000:]}")
     report(f"properties: {rounds} rounds, the last until the time was over, {found} with findings")

@@ -33,9 +33,11 @@ def main() -> None:
     watching.without_network()
     search = Search(arguments.target, arguments.folder, arguments.seed)
     number = arguments.first
-    while number < arguments.first + arguments.cases and time.monotonic() < end:
+    while True:  # one at least, however long the imports took
         search.one(number)
         number += 1
+        if number >= arguments.first + arguments.cases or time.monotonic() >= end:
+            break
     search.tell({"next": number, **search.summary()})
 
 
