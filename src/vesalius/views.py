@@ -49,7 +49,8 @@ class Shown:
 
 STYLE = """
 .vesalius { font: 13px/1.45 system-ui, sans-serif; max-height: 64em; overflow: auto }
-.vesalius table { color: inherit; border-collapse: collapse; margin: .4em 0 .8em; font-size: inherit }
+.vesalius table { border-collapse: collapse; margin: .4em 0 .8em; font-size: inherit;
+  color: inherit }
 .vesalius caption { text-align: left; white-space: nowrap; font-weight: 600; padding: .3em .6em }
 .vesalius th, .vesalius td { text-align: left; vertical-align: top; padding: .15em .6em;
   border: 0; background: none; color: inherit; white-space: pre }
