@@ -101,7 +101,7 @@ class Server:
 
 def serve():
     """The process that waits, on its own side."""
-    import torch  # noqa: F401
+    import torch.distributed.fsdp  # noqa: F401
 
     import vesalius.cli
     import vesalius.dissection

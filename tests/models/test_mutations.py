@@ -18,7 +18,7 @@ from vesalius.verification import verify
 
 def first_divergence(config, against="equations"):
     """The name of the first step that parts, or None."""
-    found = verify(filled(config), against, length=8).first_divergence
+    found = verify(filled(config), against).first_divergence
     return found and found.step
 
 
