@@ -118,7 +118,7 @@ def test_dissect_shows_every_step_and_the_likeliest_words(gpt2):
         assert name in text
     assert "mu[1,1]" not in text
     assert "30 steps inside heads are left out" in text
-    assert text.count("brought back to the embedding space") == 1
+    assert text.count("All heads' results") == 1
     assert "% masked" in text
 
 
