@@ -36,6 +36,14 @@ def patched(archive):
     return bytes(data)
 
 
+def holding(data):
+    """An archive with something else than an array inside."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("labels.npy", data)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -45,10 +53,21 @@ def patched(archive):
         saved().replace(b"<i8", b"|O8"),
         saved()[:40],
         patched(saved(a=np.ones(2))),
+        holding(b"no array"),
         b"",
         b"PK\x03\x04",
     ],
-    ids=["brackets", "no number", "terabytes", "objects", "cut", "patched", "empty", "zip"],
+    ids=[
+        "brackets",
+        "no number",
+        "terabytes",
+        "objects",
+        "cut",
+        "patched",
+        "no array",
+        "empty",
+        "zip",
+    ],
 )
 def test_a_damaged_file_is_named(tmp_path, data):
     (tmp_path / "x.npy").write_bytes(data)

@@ -23,8 +23,11 @@ def read_arrays(file: str | Path) -> dict[str, Array]:
     try:
         with Path(file).open("rb") as opened, warnings.catch_warnings(action="ignore"):
             loaded = np.load(opened, allow_pickle=False)
-            return {"": loaded} if isinstance(loaded, Array) else dict(loaded)
+            found = {"": loaded} if isinstance(loaded, Array) else dict(loaded)
     except Exception as error:  # a damaged file can raise anything at all
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # of the disk; a place that the file does not have is its own fault
         raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {error}") from error
+    if odd := [name for name, array in found.items() if not isinstance(array, Array)]:
+        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {odd[0]!r} is none")
+    return found

@@ -181,7 +181,7 @@ def _png(file: Path) -> UInt8[Array, "C H W"]:
             kind = image.mode + ", partly transparent" * image.has_transparency_data
             target = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB"}.get(kind)
             pixels = np.asarray(image.convert(target)) if target else None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise BrokenFile(f"{file} cannot be read as PNG: {error}") from error
     if pixels is None:
         raise UnusableData(

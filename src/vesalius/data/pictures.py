@@ -48,7 +48,7 @@ def read_picture(file: str | Path, side: int, channels: int, invert: bool = Fals
                 )
             upright = ImageOps.exif_transpose(image)
             upright.load()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, FileNotFoundError | UnusableData):
             raise
         raise BrokenFile(f"{file} cannot be read as PNG or JPEG: {error}") from error
