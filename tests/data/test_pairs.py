@@ -67,7 +67,7 @@ def many(data, steps):
 corpora = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=2, max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(corpora, st.integers(5, 40), st.integers(0, 2**32))
 def test_rows_are_two_stretches_in_their_frame(documents, length, seed):
     text = text_of(documents)
