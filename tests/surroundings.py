@@ -1,4 +1,4 @@
-"""What tests run in: a home and a cache of their own, and one thread.
+"""What tests run in: a home and a cache of their own, one thread, and lines as in any pipe.
 
 Importing this sets the environment, so it comes before PyTorch. Workers inherit it.
 """
@@ -21,6 +21,9 @@ def own_cache(folder: Path) -> str:
     (folder / "kernels").symlink_to(KERNELS, target_is_directory=True)
     return str(folder)
 
+
+for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(_name, None)  # which workers are given by whoever starts them
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _place = TemporaryDirectory(prefix="vesalius-tests-")  # goes when the process ends

@@ -42,7 +42,9 @@ def test_kernels_compute_the_equation_in_single_precision(name):
     y = AXIS.astype(np.float32)
     expected = equations.ACTIVATIONS[name](y.astype(np.float64))
     products.activate(products.ACTIVATIONS[name], y)
-    np.testing.assert_allclose(y, expected, rtol=2e-6, atol=2e-7)
+    # Of gelu, half of x is multiplied by an error function that is within 2e-7.
+    bound = 2e-6 * abs(expected) + 2e-7 * np.maximum(1, abs(AXIS) / 2)
+    assert (abs(y - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

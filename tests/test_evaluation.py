@@ -34,6 +34,7 @@ from vesalius.errors import (
 )
 from vesalius.evaluation import evaluate
 from vesalius.generation import forward
+from vesalius.model import Model
 from vesalius.tokenizers import train_byte_pairs, train_characters, train_words
 
 TEXT = "éa rainy day, a rainy night.\nI forgot it: a day — 雨.\n"
@@ -296,10 +297,13 @@ def test_the_floor_comes_to_the_entropy(monkeypatch, story_words):
 def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words, monkeypatch):
     """Its odds are the grammar's, so nothing is left between them."""
 
-    class Grammar:
+    class Grammar(Model):
         family = "gpt2"
         config = SimpleNamespace(context=5000, heads=1, vocabulary=story_words.rows)
         tokenizer = story_words
+
+        def __init__(self):
+            """It has no weights."""
 
         def session(self, slots, length):
             return self

@@ -273,7 +273,9 @@ def test_a_model_of_another_family_is_told_what_it_serves():
     )
     with pytest.raises(WrongKind, match="next-sentence needs a model of bert, this is lstm"):
         next_sentence(filled(small("lstm")), "the", "rain")
-    with pytest.raises(WrongKind, match=r"gpt2 or bert, this is vit, which serves evaluate$"):
+    with pytest.raises(
+        WrongKind, match=r"gpt2 or bert, this is vit, which serves classify and evaluate$"
+    ):
         require_served(filled(small("vit")), "embed")
 
 

@@ -107,7 +107,6 @@ def test_bad_input_gets_one_line_and_exit_code_2(arguments, message):
     done = vesalius(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("vesalius: ")
     assert is_complaint(done.stderr)
     assert message in done.stderr
 

@@ -137,7 +137,7 @@ def test_an_interrupt_ends_the_line_and_leaves_with_130():
         (["gpt", "It", "-n", "300"], "more than the model's context of 256; ask for 256 at most"),
         (["gpt", "word " * 400], "the model's context 256; shorten it"),
         (["tst", "1 2"], "generate needs a model of"),
-        (["vit", "a text"], "this is vit, which serves evaluate"),
+        (["vit", "a text"], "this is vit, which serves classify and evaluate"),
         (["gpt", "It", "--file", "/nowhere"], "does not exist"),
     ],
 )

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from strategies import filled, small
 
 from vesalius.cli import _guarded, cli, reading
-from vesalius.embedding import DISTANCES, WHAT, embed, similar
+from vesalius.embedding import DISTANCES, SHOWN, WHAT, embed, similar
 from vesalius.filling import fill, next_sentence
 from vesalius.model import load
 from vesalius.tokenizers import read_word_pieces
@@ -54,7 +54,7 @@ def said(*arguments, **options):
 
 def refused(capsys, *arguments):
     """The one line that is said of bad input."""
-    assert _guarded(lambda: cli.main(list(arguments), standalone_mode=False)) == 2
+    assert _guarded(lambda: cli.main(list(arguments), "vesalius", standalone_mode=False)) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert is_complaint(captured.err)
@@ -104,7 +104,7 @@ def test_brackets_in_texts_are_shown_as_they_are(bert, lines):
 
 def test_long_tables_are_cut_and_say_so(bert):
     printed = shown("embed", bert, *["rain"] * 23, "x" * 200)
-    assert printed.count("rain") == reading.SHOWN
+    assert printed.count("rain") == SHOWN
     assert "4 more texts are left out" in printed
     assert f" {'x' * 47}… " in shown("embed", bert, "x" * 200)
 
@@ -206,7 +206,7 @@ def test_every_verb_helps_with_an_example_and_speaks_json(verb):
         (["embed", "BERT", "rain", "--layer", "3"], "layers 0 to 2, got 3"),
         (["embed", "BERT", ""], "the text is empty"),
         (["embed", "BERT", "rain", "--what", "max"], "'max' is not one of"),
-        (["embed", "tst", "x"], "this is tst, which serves evaluate"),
+        (["embed", "tst", "x"], "this is tst, which serves classify and evaluate"),
         (["embed", "/nowhere/at/all", "x"], "there is no folder"),
         (["embed", "BERT", "--file", "/nowhere"], "does not exist"),
         (["embed", "BERT", "rain " * 9], "say truncate"),
@@ -223,8 +223,8 @@ def test_bad_input_is_one_line(arguments, message, bert, capsys):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "holds no text; expected one a line"),
-        (b"\n \n", "holds no text; expected one a line"),
+        (b"", "holds no text; expected some"),
+        (b"\n \n", "holds no text; expected some"),
         (b"rain\n\nfell\n", "text 2 of 3 is empty"),
         (b"rain\nf\xffll\n", "is not UTF-8: byte 0xff at offset 6"),
     ],

@@ -217,7 +217,7 @@ BAD = {
     "a corpus that is nowhere": (
         lambda f: ("gpt2", {"data.corpus": f / "nothing.txt"}),
         UnknownCorpus,
-        "nothing.txt'; unknown corpus ",
+        "nothing.txt', and no corpus of this name",
     ),
     "a corpus without a name": (
         lambda f: ("gpt2", {"data.corpus": '""'}),

@@ -197,9 +197,9 @@ def test_what_is_held_out_of_a_corpus_by_name_is_what_recipes_validate_on(
 def test_a_corpus_of_one_file_is_split_as_in_training(tmp_path, monkeypatch):
     file = write_images(tmp_path)
     monkeypatch.setattr(registry, "locate", lambda name: [file])
-    changes = {"seed": "0", "data.corpus": "images", "data.split": "0.3"}
+    changes = {"seed": "0", "data.corpus": "mnist-test", "data.split": "0.3"}
     outcome = train(small_recipe("vit", tmp_path, changes=changes, **ALIKE), tmp_path / "run")
-    found = evaluate(outcome.model, "images")
+    found = evaluate(outcome.model, "mnist-test")
     assert found.examples == 12
     assert found.numbers == near(from_training(outcome.valid))
 
