@@ -1,9 +1,10 @@
-"""What tests run in: a home and a cache of their own, one thread, and lines as in any pipe.
+"""What tests run in: a home and a cache of their own, one thread, lines as in any pipe, interrupts.
 
 Importing this sets the environment, so it comes before PyTorch. Workers inherit it.
 """
 
 import os
+import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,9 @@ def own_cache(folder: Path) -> str:
 
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_name, None)  # which workers are given by whoever starts them
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a script runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _place = TemporaryDirectory(prefix="vesalius-tests-")  # goes when the process ends

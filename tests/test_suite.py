@@ -38,6 +38,13 @@ def test_tests_have_a_home_and_a_cache_of_their_own(tmp_path: Path) -> None:
     assert os.listdir(own_cache(tmp_path / "own")) == ["kernels"]
 
 
+def test_what_is_tested_can_be_interrupted():
+    """What a shell starts in the background ignores interrupts, and its children inherit that."""
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
 MISSING = """
 from published import published
 
