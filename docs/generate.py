@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from vesalius import specimens
-from vesalius.checkpoints import huggingface, layout, others, tables
+from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.cli import cli
 from vesalius.equations import Equation, numbered, unnumbered
 from vesalius.families import FAMILIES, configuration
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"
@@ -123,7 +123,7 @@ def _family_names(family: str, config: Config) -> str:
     libraries = _libraries(family, config)
     columns = ["paper", "ours", *libraries]
     lines = [columns, ["---"] * len(columns)]
-    for row in layout.LAYOUTS[type(config)]:
+    for row in FAMILIES[family].layout.get():
         if row.name.format(l=0) in layout.shapes(config):
             theirs = [rows.get(row.name) for rows in libraries.values()]
             ours = _cell(row.name, row.view.name)
@@ -136,15 +136,11 @@ def _family_names(family: str, config: Config) -> str:
 
 def _libraries(family: str, config: Config) -> dict[str, dict[str, tables.Row]]:
     """The rows of every library that has the family, by our names."""
-    found = {}
-    if family in huggingface.DIALECTS:
-        found["Hugging Face"] = huggingface.DIALECTS[family].rows(config)
-    for library, families in others.LIBRARIES.items():
-        if type(config) in families:
-            found[library] = families[type(config)].rows(config)
-    for library, layers in others.LAYERS.items():
-        if type(config) in layers:
-            found[library] = layers[type(config)](config)
+    found, row = {}, FAMILIES[family]
+    if family in huggingface.dialects():
+        found["Hugging Face"] = huggingface.dialects()[family].rows(config)
+    for library, lazy in (*row.libraries.items(), *row.layers.items()):
+        found[library] = lazy.get().rows(config)
     return {library: {row.ours: row for row in rows} for library, rows in found.items()}
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from vesalius.equations import tracing
 from vesalius.families import FAMILIES, configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.model import Model
@@ -137,3 +138,12 @@ def filled(config, seed=0, dtype="float64"):
             array = rng.normal(1.0 if name.endswith("norm.weight") else 0.0, 0.4, shape)
         state[name] = array.astype(dtype)
     return Model(config, state, dtype=dtype)
+
+
+def logits(config, theta, Omega):
+    """The logits of a language model by its equations."""
+    family = family_of(config)
+    (name,) = family.outputs(config)
+    with tracing(name) as steps:
+        family.run(theta, Omega, config.symbols())
+    return steps[name]

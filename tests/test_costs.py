@@ -217,8 +217,8 @@ def test_training_memory_is_parameters_gradients_moments_and_activations():
     assert memory["activations"] == 4 * cost("gpt2", 512, 1).memory["activations"]
 
 
-def test_generation_keeps_keys_and_values_for_every_token():
-    assert cost("gpt2").carried == ("keys and values, for every token", 4 * 12 * 12 * 2 * 64)
+def test_generation_keeps_a_kv_cache_for_every_token():
+    assert cost("gpt2").carried == ("KV cache, for every token", 4 * 12 * 12 * 2 * 64)
     assert cost("zaremba-2014-small").carried == ("state and context, in all", 4 * 2 * 2 * 200)
     assert cost("bert-tiny").carried is None
 

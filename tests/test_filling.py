@@ -11,21 +11,20 @@ from strategies import filled, small
 
 from vesalius import equations as eq
 from vesalius import filling
+from vesalius.capabilities import require_served
 from vesalius.data.masking import IGNORED
 from vesalius.errors import (
     EmptySequence,
     ImpossibleSetting,
     SequenceTooLong,
-    UnknownSetting,
     UnusableData,
     WrongKind,
 )
 from vesalius.families import FAMILIES
 from vesalius.filling import fill, next_sentence
 from vesalius.model import load
-from vesalius.serving import SERVES, require_served
 from vesalius.tokenizers import read_word_pieces, train_byte_pairs, train_words
-from vesalius.training.objectives import LANGUAGE, OBJECTIVES, masked_text
+from vesalius.training.objectives import masked_text
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")
 
@@ -279,25 +278,28 @@ def test_a_model_of_another_family_is_told_what_it_serves():
         require_served(filled(small("vit")), "embed")
 
 
-@pytest.mark.parametrize("verb", SERVES)
+VERBS = sorted({verb for family in FAMILIES.values() for verb in family.verbs})
+
+
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_verb_takes_exactly_the_families_of_its_row(verb, family):
+def test_a_verb_takes_exactly_the_families_whose_row_names_it(verb, family):
     model = filled(small(family))
-    if family in SERVES[verb]:
+    if verb in FAMILIES[family].verbs:
         require_served(model, verb)
     else:
         with pytest.raises(WrongKind, match=f"{verb} needs a model of .*this is {family}, which"):
             require_served(model, verb)
 
 
-def test_the_table_agrees_with_what_models_are_trained_for():
-    assert SERVES["generate"] == (*LANGUAGE, "igpt")
-    assert set(SERVES["evaluate"]) == {f for o in OBJECTIVES.values() for f in o.families}
-    assert SERVES["fill"] == OBJECTIVES["mlm"].families
-    assert SERVES["next-sentence"] == OBJECTIVES["nsp"].families
-    assert SERVES["embed"] == SERVES["similar"] == (*LANGUAGE, "bert")
-
-
-def test_an_unknown_verb_is_named():
-    with pytest.raises(UnknownSetting, match="did you mean fill"):
-        require_served(filled(small("bert")), "fil")
+def test_verbs_agree_with_what_families_are_trained_for():
+    """A verb that reads a head is for families that have an objective for it."""
+    for family in FAMILIES.values():
+        text = family.reads == "text"
+        assert ("evaluate" in family.verbs) == bool(family.objectives)
+        assert ("generate" in family.verbs) == (family.predicts_text or family.reads == "pixels")
+        assert ("fill" in family.verbs) == ("mlm" in family.objectives)
+        assert ("next-sentence" in family.verbs) == ("nsp" in family.objectives)
+        assert ("embed" in family.verbs) == ("similar" in family.verbs) == text
+        assert (family.engine is None) == (family.session is None)
+        assert family.engine is not None or not {"generate", "embed"} & set(family.verbs)

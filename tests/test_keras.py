@@ -14,14 +14,15 @@ import pytest
 import torch
 
 from vesalius import equations as eq
-from vesalius import verification
+from vesalius import peers
 from vesalius.checkpoints import layout
 from vesalius.dissection import dissect
 from vesalius.equations import OneHot, tracing
 from vesalius.errors import MissingExtra, UnknownConfiguration, WrongKind
 from vesalius.families import configuration
 from vesalius.model import Model
-from vesalius.verification import TOLERANCE, keras_steps, network_steps, verify
+from vesalius.peers import keras_steps
+from vesalius.verification import TOLERANCE, network_steps, verify
 
 GPT2 = [
     {"layers": 1, "embedding": 8, "heads": 1, "vocabulary": 11, "context": 9},
@@ -44,7 +45,7 @@ def keras():
     """Keras with KerasHub; where VESALIUS_PEERS=1, their absence is a failure."""
     if find_spec("keras_hub") is None and os.environ.get("VESALIUS_PEERS") != "1":
         pytest.skip("KerasHub is not installed; make test-peers installs and uses it")
-    return verification._import_keras()[0]
+    return peers._import_keras()[0]
 
 
 @pytest.fixture

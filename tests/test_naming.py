@@ -9,8 +9,7 @@ import vesalius as vs
 from vesalius import naming, specimens
 from vesalius.cli import cli
 from vesalius.errors import AmbiguousName, NotACheckpoint, UnknownModel, WrongKind
-from vesalius.families import FAMILIES, SIZES
-from vesalius.families.sizes import ALIASES
+from vesalius.families import ALIASES, FAMILIES, SIZES
 from vesalius.model import folder_of, load
 
 

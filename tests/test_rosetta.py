@@ -23,9 +23,9 @@ from libraries import (
     timm_state,
 )
 
-from vesalius.checkpoints import huggingface, layout, others, tables
+from vesalius.checkpoints import huggingface, layout, libraries, tables
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
-from vesalius.families import configuration
+from vesalius.families import FAMILIES, configuration
 from vesalius.model import Model
 
 PAGE = (Path(__file__).parents[1] / "docs" / "rosetta.md").read_text()
@@ -126,9 +126,9 @@ def test_the_page_tells_fused_rows_from_fused_columns():
 @pytest.mark.parametrize(("library", "config"), TABLES)
 def test_a_state_survives_both_ways_to_the_last_bit(library, config):
     ours = random_state(layout.shapes(config))
-    theirs = others.write_state(library, config, ours)
-    back = others.read_state(library, config, theirs)
-    again = others.write_state(library, config, back)
+    theirs = libraries.write_state(library, config, ours)
+    back = libraries.read_state(library, config, theirs)
+    again = libraries.write_state(library, config, back)
     for before, after in ((ours, back), (theirs, again)):
         assert set(before) == set(after)
         for name in before:
@@ -138,15 +138,15 @@ def test_a_state_survives_both_ways_to_the_last_bit(library, config):
 @pytest.mark.parametrize(("library", "config"), TABLES)
 def test_reading_copies_nothing(library, config):
     shapes = layout.shapes(config)
-    theirs = others.write_state(library, config, random_state(shapes))
+    theirs = libraries.write_state(library, config, random_state(shapes))
     theirs = {name: np.ascontiguousarray(array) for name, array in theirs.items()}
-    for name, array in others.read_state(library, config, theirs).items():
+    for name, array in libraries.read_state(library, config, theirs).items():
         if name != "projection.weight":  # colours change their place within a patch
             assert any(np.shares_memory(array, tensor) for tensor in theirs.values()), name
 
 
 def test_kerass_heads_have_an_axis_of_their_own():
-    theirs = others.write_state("Keras", GPT2, random_state(layout.shapes(GPT2)))
+    theirs = libraries.write_state("Keras", GPT2, random_state(layout.shapes(GPT2)))
     attention = "transformer_layer_1/self_attention"
     assert theirs[f"{attention}/query/kernel"].shape == (12, 3, 4)
     assert theirs[f"{attention}/value/bias"].shape == (3, 4)
@@ -167,9 +167,9 @@ def test_kerass_heads_have_an_axis_of_their_own():
 )
 def test_what_a_library_has_no_place_for_is_said(library, config, said):
     with pytest.raises(UnknownConfiguration, match=said):
-        others.write_state(library, config, random_state(layout.shapes(config)))
+        libraries.write_state(library, config, random_state(layout.shapes(config)))
     with pytest.raises(UnknownConfiguration, match=said):
-        others.read_state(library, config, {})
+        libraries.read_state(library, config, {})
 
 
 def test_every_tensor_that_does_not_fit_is_listed():
@@ -178,7 +178,7 @@ def test_every_tensor_that_does_not_fit_is_listed():
     state["transformer.h.0.mlp.c_fc.weight"] = state["transformer.h.0.mlp.c_fc.weight"].T
     state["transformer.extra"] = np.zeros(3)
     with pytest.raises(CheckpointMismatch) as caught:
-        others.read_state("nanoGPT", GPT2, state)
+        libraries.read_state("nanoGPT", GPT2, state)
     for said in (
         "missing: transformer.h.1.ln_2.bias",
         "transposed: transformer.h.0.mlp.c_fc.weight is (12, 20), expected (20, 12)",
@@ -190,7 +190,7 @@ def test_every_tensor_that_does_not_fit_is_listed():
 def test_hugging_faces_gpt2_is_nanogpts_transposed():
     ours = random_state(layout.shapes(GPT2))
     theirs = huggingface.write_state(GPT2, ours)
-    nano = others.write_state("nanoGPT", GPT2, ours)
+    nano = libraries.write_state("nanoGPT", GPT2, ours)
     assert set(theirs) == set(nano)
     for name, array in nano.items():
         transposed = re.search(r"(c_attn|c_proj|c_fc)\.weight", name)
@@ -213,7 +213,7 @@ def test_our_network_computes_what_mvts_transformer_does_with_its_weights(rng):
         state[named.replace("layers.", "transformer_encoder.layers.", 1)] = (
             array[:, None] if name == "positions" else array
         )
-    model = Model(TST, others.read_state("mvts_transformer", TST, state))
+    model = Model(TST, libraries.read_state("mvts_transformer", TST, state))
     series, real = (
         torch.tensor(rng.normal(size=(3, 6, 4))),
         torch.arange(6) < torch.tensor([[6], [4], [1]]),
@@ -227,7 +227,7 @@ def test_the_gates_of_pytorch_are_where_the_page_says(family, kind):
     config = configuration(family, vocabulary=11, embedding=6, hidden=10, tied=False)
     theirs = kind(6, 10, 2, batch_first=True).double()
     tensors = {name: tensor.detach().numpy() for name, tensor in theirs.named_parameters()}
-    rows = tables.spread(others.LAYERS["PyTorch"][type(config)](config), config)
+    rows = tables.spread(FAMILIES[family].layers["PyTorch"].get().rows(config), config)
     state = random_state(layout.shapes(config))
     for row in rows:
         state[row.ours] = tensors[row.theirs]
@@ -242,7 +242,7 @@ def test_the_gates_of_pytorch_are_where_the_page_says(family, kind):
 @pytest.mark.parametrize("length", [1, 5, 9])
 def test_our_network_computes_what_nanogpt_does_with_its_weights(length):
     theirs = nanogpt_state(GPT2)
-    model = Model(GPT2, others.read_state("nanoGPT", GPT2, theirs))
+    model = Model(GPT2, libraries.read_state("nanoGPT", GPT2, theirs))
     ids = torch.randint(GPT2.vocabulary, (2, length), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         agree(model.network(ids), nanogpt_logits(theirs, ids, GPT2.heads))
@@ -250,7 +250,7 @@ def test_our_network_computes_what_nanogpt_does_with_its_weights(length):
 
 def test_our_network_computes_what_timm_does_with_its_weights(rng):
     theirs = timm_state(VIT)
-    model = Model(VIT, others.read_state("timm", VIT, theirs))
+    model = Model(VIT, libraries.read_state("timm", VIT, theirs))
     pixels = torch.tensor(rng.normal(size=(2, VIT.channels, VIT.image, VIT.image)))
     with torch.no_grad():
         agree(model.network(pixels).logits, timm_logits(theirs, pixels, VIT))
@@ -260,4 +260,4 @@ def test_a_head_of_nanogpt_that_is_not_the_embedding_is_refused():
     theirs = nanogpt_state(GPT2)
     theirs["lm_head.weight"][3, 4] += 1
     with pytest.raises(CheckpointMismatch, match=r"lm_head\.weight differs from transformer\.wte"):
-        others.read_state("nanoGPT", GPT2, theirs)
+        libraries.read_state("nanoGPT", GPT2, theirs)

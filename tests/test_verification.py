@@ -104,7 +104,7 @@ def test_transformers_agrees_at_every_step_that_it_shows(family, changes, steps)
 
 
 def test_what_transformers_does_not_have_cannot_be_verified_against_it():
-    with pytest.raises(UnknownConfiguration, match="no layout for LSTM"):
+    with pytest.raises(UnknownConfiguration, match="no layout for lstm"):
         verify(filled(small("lstm")), against="transformers")
     with pytest.raises(UnknownConfiguration, match="sinusoidal positions"):
         verify(filled(small("gpt2", positions="sinusoidal")), against="transformers")

@@ -40,7 +40,7 @@ def _model(folder: Path, precision: str) -> Any:
     import keras_hub
 
     import vesalius as vs
-    from vesalius.checkpoints import others
+    from vesalius.checkpoints import libraries
 
     ours = vs.load(folder)
     backbone = keras_hub.models.GPT2Backbone(
@@ -53,7 +53,7 @@ def _model(folder: Path, precision: str) -> Any:
         dropout=0,
         dtype=precision,
     )
-    weights = others.write_state("Keras", ours.config, ours.state)
+    weights = libraries.write_state("Keras", ours.config, ours.state)
     for variable in backbone.weights:
         variable.assign(weights.pop(variable.path))
     assert not weights, list(weights)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from vesalius.capabilities import require_served
 from vesalius.dissection import dissect
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.inputs import Input, class_names, read_inputs
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
-from vesalius.serving import require_served
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Models from files of any kind that ``vesalius convert`` reads, other libraries' among them.
 
 nanoGPT pickles its settings beside its weights, timm names an architecture and Keras stores a
-configuration. Names and shapes are left to ``checkpoints.others``.
+configuration. Names and shapes are left to ``checkpoints.libraries``.
 """
 
 import math
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, keras_files, others, pickled, plain, preprocessor
+from vesalius.checkpoints import files, keras_files, libraries, pickled, plain, preprocessor
 from vesalius.checkpoints.files import Tensors
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownConfiguration, VesaliusError
 from vesalius.families import configuration
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 from vesalius.model import Model, folder_of, load_folder
 
 TIMM_HEADS = {"tiny": 3, "small": 6, "base": 12, "large": 16, "huge": 16, "giant": 16}
@@ -80,7 +80,7 @@ def _nanogpt(file: Path, held: Mapping[str, Any]) -> Model:
     arrays = {name.removeprefix("_orig_mod."): array for name, array in tensors.arrays.items()}
     if said.get("bias") is False:
         arrays = _no_biases(arrays) | arrays
-    return Model(config, others.read_state("nanoGPT", config, arrays), dtype=tensors.dtype)
+    return Model(config, libraries.read_state("nanoGPT", config, arrays), dtype=tensors.dtype)
 
 
 def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -134,7 +134,7 @@ def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) ->
         "qkv_bias": "blocks.0.attn.qkv.bias" in arrays,
     }
     config = _settled("vit", settings)
-    state = others.read_state("timm", config, arrays, ignore_extra)
+    state = libraries.read_state("timm", config, arrays, ignore_extra)
     kept = _timm_scaling(described, channels)
     return Model(config, state, dtype=tensors.dtype, preprocessing=kept)
 
@@ -161,5 +161,5 @@ def _object(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _keras(file: Path, ignore_extra: bool) -> Model:
     family, settings, tensors = keras_files.read(file, ignore_extra)
     config = _settled(family, settings)
-    state = others.read_state("Keras", config, tensors.arrays, ignore_extra)
+    state = libraries.read_state("Keras", config, tensors.arrays, ignore_extra)
     return Model(config, state, dtype=tensors.dtype)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from vesalius import naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
-from vesalius.families import configs, configuration, family_of
+from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
-from vesalius.families.components import Component, sum_of
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
+from vesalius.families.costs import Component, sum_of
 from vesalius.families.formulas import Formula
-from vesalius.families.memory import carried
 from vesalius.views import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
@@ -182,42 +181,8 @@ def count_config(config: Config, name: str = "") -> Count:
     family, symbols, total = family_of(config), config.symbols(), parameters(config)
     parts = family.components(config)
     rows = tuple(_rows(parts, symbols, total, 0, 1))
-    also = _also(config, total)
+    also = family.other_counts(config, parameters)
     return Count(name or family.name, family.name, config, rows, sum_of(parts), total, also)
-
-
-def _also(config: Config, total: int) -> dict[str, int]:
-    """Totals of the same model as others count it, so that nobody need argue."""
-    match config:
-        case configs.Transformer():
-            E = config.vocabulary * config.embedding
-            Lambda = config.context * config.embedding if config.positions == "learned" else 0
-            outputs = config.symbols()["V_U"]
-            U = 0 if config.tied else outputs * config.embedding
-            tying = _other_tying(config) if outputs == config.vocabulary else {}
-            return {**tying, "without embeddings and positions": total - E - U - Lambda}
-        case configs.Bert():
-            backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
-            others = {
-                "backbone": parameters(backbone),
-                "with MLM head (60)": parameters(backbone.change(mlm_head=True)),
-                "with MLM and NSP heads": parameters(backbone.change(mlm_head=True, nsp_head=True)),
-                "with MLM head, no pooler (Hugging Face's BertForMaskedLM)": parameters(
-                    backbone.change(mlm_head=True, pooler=False)
-                ),
-            }
-            return {what: number for what, number in others.items() if number != total}
-        case configs.ViT(classes=classes) if classes:
-            return {"without class head": parameters(config.change(classes=0))}
-        case configs.Recurrent(hidden=hidden) if hidden in (None, config.embedding):
-            return _other_tying(config)
-    return {}
-
-
-def _other_tying(config: configs.Transformer | configs.Recurrent) -> dict[str, int]:
-    word = "not tied" if config.tied else "tied"
-    other = parameters(config.change(tied=not config.tied))
-    return {f"with input and output embeddings {word}": other}
 
 
 @dataclass(frozen=True)
@@ -351,9 +316,11 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
         for op in family.operations(config)
     )
     P = 4 * parameters(config)
-    activations = 4 * sum(all_of(part.formula, part.times) for part in family.kept(config))
+    activations = 4 * sum(
+        all_of(part.formula, part.times) for part in family.activation_memory(config)
+    )
     memory = {"parameters": P, "gradients": P, "Adam's moments": 2 * P, "activations": activations}
-    state = carried(config)
+    state = family.decode_state(config)
     kept = (state.name, 4 * state.formula.value(symbols)) if state else None
     return Cost(name or family.name, symbols["n"], batch, rows, memory, kept)
 
@@ -361,9 +328,7 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
 def _length(config: Config, length: int | None) -> int:
     """The length to compute with: the one asked for, if the model can take it."""
     longest = config.symbols().get("n")
-    fixed = isinstance(config, configs.Feedforward | configs.ViT) or (
-        isinstance(config, configs.TST) and config.head != "series"
-    )
+    fixed = family_of(config).fixed_length(config)
     if length is None:
         return longest or 1  # recurrent networks have no longest sequence: cost a token
     length = _whole("length", length)

@@ -20,7 +20,7 @@ from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
-from vesalius.inputs import Input, class_names, read_input, reads_arrays
+from vesalius.inputs import Input, class_names, position_names, read_input, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import Summary, overview, summary_of
 from vesalius.views import Part, Shown, Table
@@ -159,21 +159,18 @@ class Trace(Mapping[str, Array], Shown):
         ]
 
     def read_out(self, layer: int) -> Array:
-        """The distributions over the vocabulary, read from the states after ``layer``.
+        """The logit lens: distributions over the vocabulary, read from the states after ``layer``.
 
         The states go through what follows the last layer in this model: the final normalisation of
         variant 2, BERT's MLM head, and the output embedding.
         """
         if self.model is None:
             raise WrongKind("a trace read from a file has no model to read out with")
-        theta = self.model.parameters
-        if isinstance(theta, eq.Bert):
-            return eq.softmax(eq.bert_mlm_logits(theta, self[f"H[{layer}]"]))
-        if not isinstance(theta, eq.TransformerLM):
+        read = family_of(self.model.config).read_out
+        if read is None:
             raise WrongKind(f"{self.family} has no states to read words from at every layer")
-        H = self[f"H[{layer}]"]
-        H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
-        return eq.softmax(eq.logits(theta.E.T if theta.U is None else theta.U, H))
+        words: Array = read(self.model.parameters, self[f"H[{layer}]"])
+        return words
 
     def save(self, file: str | Path) -> None:
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""
@@ -254,87 +251,32 @@ def dissect(
     several. They are scaled as the model's ``preprocessing.json`` says, unless they are ``raw``;
     ``invert`` turns dark into bright.
 
-    ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow:
-    zeros switch a head off, a value of another trace is patched in.
+    ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow.
+    Zeros switch a head off, which is known as ablation; a value of another trace is patched in,
+    which is known as activation patching.
     """
     model = loaded(model)
-    family, theta = family_of(model.config), model.parameters
-    about: dict[str, Any] = {}
+    family, theta, symbols = family_of(model.config), model.parameters, model.config.symbols()
+    about, more, ids = dict[str, Any](), dict[str, Any](), list[int]()
+    given: Any
     if reads_arrays(model):
         index = None if index is None else arguments.whole("index", index, least=0)
-        given = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
-        ids, run = list[int](), _array_runner(model, theta, given)
-        about = {"classes": class_names(model), "prepared": given.prepared}
-        about["tokens"] = _positions(model, theta, given)
+        read = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
+        given, more = read.values, {} if read.real is None else {"real": read.real}
+        about = {"classes": class_names(model), "prepared": read.prepared}
+        about["tokens"] = position_names(model, read)
     else:
         if raw or invert or index is not None:
             raise WrongKind(f"raw, invert and index are for images and series, not {family.name}")
         ids = _ids(model, text)
-        run = _token_runner(model, theta, OneHot(ids, theta.E.shape[1]))
+        given = OneHot(ids, theta.E.shape[1])
     _require_edits(edit)
     with tracing(_patterns(only), edit=edit) as steps:
-        run()
+        family.run(theta, given, symbols, **more)
     if steps.unmet:
         unknown = [f"{name!r}: {nearest(name, steps.passed)}" for name in steps.unmet]
         raise UnknownStep(f"no step of this model is called {'; or '.join(unknown)}")
     return Trace(model, ids, steps, family.name, **about)
-
-
-def _array_runner(model: Model, theta: Any, given: Input) -> Callable[[], Any]:
-    """What to run for an image or a series."""
-    if isinstance(theta, eq.ViT):
-        return lambda: _run_vit(theta, eq.patches(given.values, model.config.symbols()["P"]))
-    forward = eq.tst_series if model.config.symbols()["series"] else eq.tst_outputs
-    return lambda: forward(theta, given.values, given.real)
-
-
-def _positions(model: Model, theta: Any, given: Input) -> list[str]:
-    """What the columns of the states are called: patches, or time steps, by their numbers."""
-    if isinstance(theta, eq.ViT):
-        return ["[class]", *(f"patch {i}" for i in range(1, theta.Lambda.shape[1]))]
-    steps = [f"time {i}" for i in range(1, given.values.shape[1] + 1)]
-    padded = 0 if model.config.symbols()["series"] else model.config.symbols()["n_max"] - len(steps)
-    return steps + ["pad"] * padded
-
-
-def _token_runner(model: Model, theta: Any, Omega: OneHot) -> Callable[[], Any]:
-    """What to run for tokens."""
-    runs: dict[type, Callable[..., Any]] = {
-        eq.FeedforwardLM: eq.feedforward_lm,
-        eq.TransformerLM: eq.transformer_lm,
-        eq.ElmanLM: eq.recurrent_lm,
-        eq.LSTMLM: eq.recurrent_lm,
-    }
-    if isinstance(theta, eq.Bert):
-        return lambda: _run_bert(model, theta, Omega)
-    return lambda: runs[type(theta)](theta, Omega)
-
-
-def _run_bert(model: Model, theta: eq.Bert, Omega: OneHot) -> None:
-    """The backbone once, and then every head that is there."""
-    H = eq.bert_states(theta, Omega)
-    if theta.Pi_M is not None:
-        eq.distributions(eq.bert_mlm_logits(theta, H))
-    if theta.Pi_C is None:
-        read = H
-    else:
-        pooled = eq.bert_pooled(theta, H)
-        read = pooled if getattr(model.config, "labelled", "") == "sequence" else H
-        if theta.Pi_N is not None:
-            eq.nsp_distribution(theta.Pi_N, pooled)
-    if theta.Pi_Y is not None:
-        eq.label_logits(theta.Pi_Y, read)
-
-
-def _run_vit(theta: eq.ViT, Omega: Array) -> None:
-    """The backbone once, and then every head that is there; no patch is masked."""
-    H = eq.vit_states(theta, Omega)
-    if theta.Pi_C is not None:
-        eq.pool(theta.Pi_C, H[:, 0])
-    if theta.Pi_Y is not None:
-        eq.class_logits(theta.Pi_Y, H[:, 0])
-    if theta.Pi_R is not None:
-        eq.reconstruct_patches(theta.Pi_R, H[:, 1:])
 
 
 def _patterns(only: Any) -> list[str] | str | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius import equations as eq
+from vesalius.capabilities import context_of, require_fits, require_served, tokenizer_of
 from vesalius.checkpoints import files
 from vesalius.equations import OneHot
 from vesalius.equations.parameters import Array
@@ -26,9 +27,9 @@ from vesalius.errors import (
     Unwritable,
     WrongKind,
 )
+from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.serving import context_of, require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Tokenizer
 from vesalius.views import Part, Shown, Table
 
@@ -162,7 +163,7 @@ def _require_possible(model: Model, what: str, layer: int | None) -> None:
         raise UnknownSetting(f"texts are embedded as {kinds}, got {what!r}")
     if what == "static" and layer is not None:
         raise ImpossibleSetting("static vectors are columns of E and have no layer; leave it out")
-    if model.family == "ffnn" and what != "static":
+    if family_of(model.config).window and what != "static":
         raise WrongKind(
             f"{what} needs a state for every token, and ffnn has one for a whole window; "
             f"it serves static"
@@ -304,7 +305,7 @@ def similar(
                 f"give texts to compare with"
             )
         return _similar_words(model, query, top, distance)
-    what = what or ("static" if model.family == "ffnn" else "mean")
+    what = what or ("static" if family_of(model.config).window else "mean")
     if what == "tokens":
         raise ImpossibleSetting("texts are compared by one vector each, so not by tokens")
     texts = arguments.texts("among", among)

@@ -157,6 +157,10 @@ class MissingExtra(OSError):
     """A package that the plain installation leaves out; the message says how to get it."""
 
 
+class BrokenPlugin(OSError):
+    """A family of another package that cannot be used; the message names its entry point."""
+
+
 class Unwritable(OSError):
     """A folder for fetched or made things that is not there or cannot be written."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius import arguments
+from vesalius.capabilities import context_of
 from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
@@ -31,10 +32,10 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.extras import require
+from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.machine import usable_cache
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
-from vesalius.serving import LANGUAGE
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.views import Shown, Table, in_lines
 
@@ -161,7 +162,7 @@ def evaluate(
     stride = None if stride is None else arguments.whole("stride", stride, least=1)
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
-    if model.family in LANGUAGE:
+    if family_of(model.config).predicts_text:
         return _every_token(model, corpus, stride, progress)
     if stride is not None:
         raise WrongKind(f"stride is for models of the next token, not for {model.family}")
@@ -252,8 +253,8 @@ def at_once(model: Model) -> int:
 
 def _states(model: Model, ids: Array, stride: int | None) -> Iterator[tuple[Array, Array]]:
     """States, and the tokens that they are to predict."""
-    context = getattr(model.config, "context", None)
-    if context is None or not hasattr(model.config, "heads"):
+    family, context = family_of(model.config), context_of(model)
+    if family.window or family.carries_state or context is None:
         return by_stream(forward.running(model, len(ids)), ids, context)
     windows = strided(len(ids) - 1, context, stride)
     made = forward.running(model, sum(w.end - w.start for w in windows))
@@ -323,8 +324,8 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
         measured.append(served.title)
         numbers |= _named(served, means, model.preprocessing)
         examples = sum(counted)
-    kind = {"bert": "text", "tst": "series"}.get(model.family, "images")
-    part = evaluated_part(corpus, kind)
+    reads = family_of(model.config).reads
+    part = evaluated_part(corpus, "images" if reads == "pixels" else reads)
     return Measures(corpus, part, "; ".join(measured), examples, numbers)
 
 
@@ -362,12 +363,12 @@ def _objectives(model: Model) -> "list[Objective]":
     fitting = [
         objective
         for objective in OBJECTIVES.values()
-        if model.family in objective.families
+        if objective.name in family_of(model.config).objectives
         and parts.issuperset(objective.heads)
         and all(getattr(model.config, name) == v for name, v in objective.settings.items())
     ]
     if not fitting:
-        heads = [o.title for o in OBJECTIVES.values() if model.family in o.families]
+        heads = [OBJECTIVES[name].title for name in family_of(model.config).objectives]
         raise WrongKind(
             f"this {model.family} has no head that can be evaluated; expected one for "
             f"{', or '.join(heads)}"
@@ -379,12 +380,13 @@ def _held_out(
     model: Model, objective: "Objective", corpus: str, progress: Progress | None
 ) -> "tuple[Objective, Batches]":
     """What to ask of the model, and the examples to ask it on."""
-    if model.family == "bert":
+    reads = family_of(model.config).reads
+    if reads == "text":
         return _masked_text(model, objective, corpus, progress)
     require("torch")
     from vesalius.training.validating import image_examples, series_examples
 
-    made = series_examples if model.family == "tst" else image_examples
+    made = series_examples if reads == "series" else image_examples
     if not model.preprocessing:
         raise WrongKind(
             f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments
+from vesalius.capabilities import require_fits, require_served, tokenizer_of
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, UnusableData, WrongKind
 from vesalius.generation.forward import hidden_states, mlm_logits, nsp_logits
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.serving import require_fits, require_served, tokenizer_of
 from vesalius.tokenizers import Encoded, Tokenizer
 from vesalius.views import Part, Shown, Table
 

@@ -7,7 +7,7 @@ said to be raw; each input says what was done to it. Text is left to tokenizers.
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +25,18 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
-from vesalius.families import configs
+from vesalius.families import family_of
+from vesalius.families.config import Config
 from vesalius.model import PREPROCESSING, Model
 
 RAW = "taken as given: raw"
 UNKNOWN = f"taken as given: the model has no {PREPROCESSING}"
 SCALED = f"scaled as in training, by {PREPROCESSING}"
-FILES: dict[type, tuple[str, str, tuple[str, ...]]] = {
-    configs.ViT: ("an image", "height x width x channels", (*SUFFIXES, ".npy")),
-    configs.TST: ("a series", "channels x time", (".ts", ".csv", ".npy")),
+FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "images": ("an image", "height x width x channels", (*SUFFIXES, ".npy")),
+    "series": ("a series", "channels x time", (".ts", ".csv", ".npy")),
 }
+"""By what a family reads: what that is, its axes, and the files that hold it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +62,22 @@ class Input:
 
 def reads_arrays(model: Model) -> bool:
     """Whether a model reads images or series, not tokens."""
-    return type(model.config) in FILES
+    return family_of(model.config).reads in FILES
+
+
+def position_names(model: Model, given: Input) -> list[str]:
+    """What the columns of the states are called: patches, or time steps, by their numbers."""
+    s = model.config.symbols()
+    if not _is_series(model.config):
+        return ["[class]", *(f"patch {i}" for i in range(1, s["n"]))]
+    steps = [f"time {i}" for i in range(1, given.values.shape[1] + 1)]
+    return steps + ["pad"] * (0 if s["series"] else s["n_max"] - len(steps))
 
 
 def class_names(model: Model) -> list[str]:
     """What the classes of a model are called; none where it tells no classes apart."""
-    config = model.config
-    classes = getattr(config, "outputs" if _is_series(config) else "classes", 0)
-    if not classes or getattr(config, "head", "classes") != "classes":
+    classes = family_of(model.config).classes(model.config)
+    if not classes:
         return []
     names = model.preprocessing.get("names") or preprocessor.names(model.origin)
     return preprocessing.class_names({"names": names}, classes)
@@ -80,7 +90,7 @@ def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = Fals
     other arrays have to fit as they are. Gaps of a series, which only files have, are filled with
     the mean, as in training. ``invert`` is for images whose background is the other one.
     """
-    what, axes, suffixes = FILES[type(model.config)]
+    what, axes, suffixes = FILES[family_of(model.config).reads]
     if isinstance(given, str | os.PathLike):
         file = Path(given)
         if not file.is_file():
@@ -130,8 +140,8 @@ def read_input(
     return found[index]
 
 
-def _is_series(config: Any) -> TypeGuard[configs.TST]:
-    return isinstance(config, configs.TST)
+def _is_series(config: Config) -> bool:
+    return family_of(config).reads == "series"
 
 
 def _array(given: Any, expected: str) -> Array:

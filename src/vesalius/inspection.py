@@ -19,7 +19,7 @@ from vesalius.counting import parameters
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 from vesalius.model import FILES, ModelLike, folder_of, read_config
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table

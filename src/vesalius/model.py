@@ -39,9 +39,8 @@ from vesalius.errors import (
     VesaliusError,
     WrongKind,
 )
-from vesalius.families import FAMILIES, family_of
-from vesalius.families.configs import Config, ViT
-from vesalius.families.sizes import HUB_NAMES
+from vesalius.families import FAMILIES, HUB_NAMES, family_of
+from vesalius.families.config import Config
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.views import Part, Shown, Table, shown_value
@@ -160,7 +159,7 @@ class Model(Shown):
     @cached_property
     def network(self) -> Any:
         """The PyTorch network, sharing its memory with the state; ready for inference."""
-        build = family_of(self.config).network  # which says so where PyTorch is missing
+        build = family_of(self.config).network.get()  # which says so where PyTorch is missing
         import torch
 
         with torch.device("meta"):
@@ -212,8 +211,9 @@ class Model(Shown):
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             (stage / "config.json").write_text(text, encoding="utf-8")
             kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
-            if layout == "huggingface" and isinstance(self.config, ViT):
-                kept[preprocessor.FILE] = preprocessor.write(self.preprocessing, self.config.image)
+            if layout == "huggingface" and family_of(self.config).reads == "images":
+                side = self.config.symbols()["H"]
+                kept[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
             for name, said in kept.items():
                 if said:
                     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
@@ -288,7 +288,7 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
 
     config = configuration(family, **settings)
     seed = arguments.whole("seed", seed, least=0, below=2**63)
-    build = family_of(config).network
+    build = family_of(config).network.get()
     import torch
 
     with torch.random.fork_rng():
@@ -359,9 +359,10 @@ def load_folder(
         plain.read_json(folder / name) if (folder / name).exists() else {}
         for name in (PREPROCESSING, GENERATION)
     )
-    if not preprocessing and isinstance(config, ViT) and (folder / preprocessor.FILE).exists():
+    images = family_of(config).reads == "images"
+    if not preprocessing and images and (folder / preprocessor.FILE).exists():
         theirs = plain.read_json(folder / preprocessor.FILE)
-        preprocessing = preprocessor.read(theirs, described, config.channels)
+        preprocessing = preprocessor.read(theirs, described, config.symbols()["C"])
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
     return Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)

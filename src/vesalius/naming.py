@@ -14,9 +14,8 @@ from typing import Any
 
 from vesalius import specimens
 from vesalius.errors import AmbiguousName, NotACheckpoint, UnknownModel, WrongKind
-from vesalius.families import FAMILIES, SIZES
+from vesalius.families import ALIASES, FAMILIES, HUB_NAMES, SIZES
 from vesalius.families import names as described
-from vesalius.families.sizes import ALIASES, HUB_NAMES
 
 HUB_NAME = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 MEANINGS = {

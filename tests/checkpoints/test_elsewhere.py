@@ -103,7 +103,7 @@ def test_a_family_that_nothing_tells_is_asked_for(tmp_path):
         load(tmp_path)
     describe(tmp_path, architectures=...)
     rewrite(tmp_path, lambda held: {f"model.{name}": tensor for name, tensor in held.items()})
-    with pytest.raises(UnknownConfiguration, match='add "model_type" to it: one of gpt2, imagegpt'):
+    with pytest.raises(UnknownConfiguration, match='add "model_type" to it: one of gpt2, bert, vit, imagegpt'):
         load(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """A network or an equation that is wrong in one place is found out, and the place is named."""
 
 import dataclasses
+import importlib
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from strategies import filled, small
 from vesalius.checkpoints import huggingface, layout
 from vesalius.equations import activations, attention
 from vesalius.equations import transformer as transformer_equations
-from vesalius.families import FAMILIES, configs
+from vesalius.families import FAMILIES
 from vesalius.models import bert, blocks, recurrent, transformer
 from vesalius.verification import verify
 
@@ -98,7 +99,7 @@ def test_gates_in_another_order_are_found_out(monkeypatch, order):
     ]
     right = {row.symbol: row for row in layout.LSTM}
     wrong = list((right | {row.symbol: row for row in rows}).values())
-    monkeypatch.setitem(layout.LAYOUTS, configs.LSTM, wrong)
+    monkeypatch.setattr(layout, "LSTM", wrong)
     assert first_divergence(small("lstm")) == "Z"
 
 
@@ -174,14 +175,14 @@ def swapped(rows, *names):
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_matrices_that_are_swapped_in_the_layout_are_found_out(monkeypatch, family, names, step):
     config = small(family)
-    wrong = swapped(layout.LAYOUTS[type(config)], *names)
-    monkeypatch.setitem(layout.LAYOUTS, type(config), wrong)
+    lazy = FAMILIES[family].layout
+    monkeypatch.setattr(layout, lazy.place.partition(":")[2], swapped(lazy.get(), *names))
     assert first_divergence(config) == step
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "vit"])
 def test_matrices_that_are_swapped_on_the_way_to_transformers_are_found_out(monkeypatch, family):
-    config, dialect = small(family), huggingface.DIALECTS[family]
+    config, dialect = small(family), huggingface.dialects()[family]
     swap = {"key": "value", "value": "key"}
 
     def rows(config):
@@ -191,7 +192,8 @@ def test_matrices_that_are_swapped_on_the_way_to_transformers_are_found_out(monk
         ]
 
     assert first_divergence(config, "transformers") is None
-    monkeypatch.setitem(huggingface.DIALECTS, family, dataclasses.replace(dialect, rows=rows))
+    module = importlib.import_module(f"vesalius.checkpoints.huggingface.{family}")
+    monkeypatch.setattr(module, family.upper(), dataclasses.replace(dialect, rows=rows))
     assert first_divergence(config, "transformers") == "mu[1,1]"
 
 

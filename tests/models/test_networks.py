@@ -8,7 +8,7 @@ import torch
 from agreement import agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import configurations, filled, small
+from strategies import configurations, filled, logits, small
 
 import vesalius as vs
 from vesalius import count
@@ -29,7 +29,7 @@ from vesalius.equations import (
 )
 from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongLength
 from vesalius.families import configuration, family_of, names
-from vesalius.families.configs import Feedforward
+from vesalius.families.ffnn import FeedforwardConfig
 
 WITHIN = 1e-10  # of the largest number; double precision rounds at 1e-16, a wrong GELU is 4.7e-4
 batches = st.integers(2, 3)
@@ -48,7 +48,7 @@ def run(network, *arrays):
 
 def draw_length(data, config):
     """As long as the positions reach; what has none, or makes them, reads any length."""
-    if isinstance(config, Feedforward):
+    if isinstance(config, FeedforwardConfig):
         return config.context
     limited = getattr(config, "positions", None) == "learned"
     return data.draw(st.integers(1, config.context if limited else 15))
@@ -71,9 +71,9 @@ def test_a_language_model_of_any_shape_computes_its_equations(family, data):
     model = filled(config, seed)
     ids = np.random.default_rng(seed).integers(config.vocabulary, size=(batch, n))
     ours = run(model.network, ids)
-    for sequence, logits in zip(ids, ours, strict=True):
+    for sequence, found in zip(ids, ours, strict=True):
         Omega = OneHot(sequence, config.vocabulary)
-        agree(logits.T, family_of(config).forward(model.parameters, Omega), WITHIN)
+        agree(found.T, logits(config, model.parameters, Omega), WITHIN)
 
 
 @settings(max_examples=25)

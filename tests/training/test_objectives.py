@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import strategies
 import torch
 from small import SMALL, small_recipe
 
@@ -30,7 +31,6 @@ from vesalius.equations import (
     vit_class_logits,
     vit_patches,
 )
-from vesalius.families import family_of
 from vesalius.training import Run, Watcher
 from vesalius.training.objectives import freeze, tensors
 from vesalius.training.processes import Processes
@@ -74,8 +74,7 @@ def go(recipe, folder, watchers=()):
 
 
 def logits(peek, ids):
-    Omega = OneHot(ids, peek.config.vocabulary)
-    return family_of(peek.config).forward(peek.theta, Omega)
+    return strategies.logits(peek.config, peek.theta, OneHot(ids, peek.config.vocabulary))
 
 
 def close(ours, theirs):

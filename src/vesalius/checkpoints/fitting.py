@@ -13,7 +13,8 @@ from typing import Any
 
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.checkpoints.layout import Shape
-from vesalius.families.configs import Config
+from vesalius.families import family_of
+from vesalius.families.config import Config
 
 HARMLESS = ("buffer", "tied copy", "statistics")
 """Differences in number that are none in meaning: a model with them loads."""
@@ -121,7 +122,7 @@ def _theirs(
     config: Config, shapes: Mapping[str, Shape]
 ) -> tuple[list[tables.Row], Mapping[str, str], dict[str, str]]:
     """Their rows, their ties, and their names without prefix; what holds no parameter has none."""
-    _, dialect = huggingface._dialect(config)
+    dialect = huggingface.dialect_of(config)
     plain = {name: p for name in shapes for p in huggingface._plain(dialect, {name: ()})}
     return tables.spread(dialect.rows(config), config), dialect.tied, plain
 
@@ -131,7 +132,7 @@ def _symbols(config: Config, names: Iterable[str]) -> Iterable[str]:
     for name in names:
         layer = re.search(r"\.(\d+)\.", name)
         pattern = re.sub(r"\.\d+\.", ".{l}.", name, count=1)
-        for row in layout.LAYOUTS[type(config)]:
+        for row in family_of(config).layout.get():
             if row.name == pattern:
                 number = str(int(layer.group(1)) + 1) if layer else ""
                 yield row.symbol.replace("[l]", f"[{number}]")

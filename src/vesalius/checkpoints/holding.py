@@ -12,7 +12,7 @@ from typing import Any
 from vesalius.checkpoints import files, fitting, plain
 from vesalius.checkpoints.fitting import Difference
 from vesalius.errors import VesaliusError
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 
 
 @dataclass(frozen=True)

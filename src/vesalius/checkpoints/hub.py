@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vesalius.errors import UnknownModel, Unreachable, nearest
-from vesalius.families import names
-from vesalius.families.sizes import HUB_NAMES
+from vesalius.families import HUB_NAMES, names
 
 WANTED = (
     "config.json",

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from vesalius.equations.parameters import Array
-from vesalius.families import assemble, configs
+from vesalius.families import assemble, family_of
 from vesalius.families import shapes as paper_shapes
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 
 Shape = tuple[int, ...]
 
@@ -143,18 +143,6 @@ LSTM = [
     *_RECURRENT_OUTPUT,
 ]
 
-LAYOUTS: dict[type[Config], list[Row]] = {
-    configs.Feedforward: FFNN,
-    configs.Elman: ELMAN,
-    configs.LSTM: LSTM,
-    configs.Transformer: TRANSFORMER,
-    configs.GPT2: TRANSFORMER,
-    configs.ImageGPT: TRANSFORMER,
-    configs.Bert: BERT,
-    configs.ViT: VIT,
-    configs.TST: TST,
-}
-
 
 def _find(rows: Mapping[str, Row], symbol: str) -> tuple[str, View, int]:
     """Our name, the view, and which head, of a symbol such as ``Phi[3].Gamma.Psi[2].W_Q``."""
@@ -166,7 +154,7 @@ def _find(rows: Mapping[str, Row], symbol: str) -> tuple[str, View, int]:
 
 
 def _rows(config: Config) -> dict[str, Row]:
-    return {row.symbol: row for row in LAYOUTS[type(config)]}
+    return {row.symbol: row for row in family_of(config).layout.get()}
 
 
 @cache

@@ -15,7 +15,7 @@ from vesalius.checkpoints import layout
 from vesalius.checkpoints.layout import Shape
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 
 IGNORE = "unexpected tensors are passed over with --ignore-extra (ignore_extra=True in Python)"
 

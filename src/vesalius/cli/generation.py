@@ -66,12 +66,13 @@ def generate(
 
     Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
     """
+    from vesalius.capabilities import require_served
+    from vesalius.generation.decoding import draws_pictures
     from vesalius.generation.decoding import generate as run
-    from vesalius.serving import require_served
 
     loaded = load(model)
     require_served(loaded, "generate")
-    nothing = loaded.family == "igpt" and prompt is None and file is None
+    nothing = draws_pictures(loaded) and prompt is None and file is None
     if (prompt is None) == (file is None) and not nothing:
         raise click.UsageError("expected a PROMPT, or --file with prompts")
     given: Any = prompt if file is None else lines_of(file)

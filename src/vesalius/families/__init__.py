@@ -1,179 +1,93 @@
 """The families of models: the one table that everything else asks.
 
-A row is a family: its configuration, parameter set, equation forward, parts, costs and memory.
-Adding a family means adding its files and its row. Nothing here needs torch.
+A family is a module here, or in another package that names it in the entry point group
+``vesalius.families``; its row says all there is to know of it. Nothing here needs torch.
 """
 
-import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vesalius import arguments
-from vesalius.errors import ImpossibleSetting, UnknownModel, nearest
-from vesalius.families import components, configs, memory, operations
-from vesalius.families.components import Component
-from vesalius.families.configs import Config
-from vesalius.families.memory import Kept
-from vesalius.families.operations import Operation
-from vesalius.families.sizes import ALIASES
-from vesalius.families.sizes import SIZES as SIZES
+from vesalius.errors import BrokenPlugin, ImpossibleSetting, UnknownModel, nearest
+from vesalius.families import bert, ffnn, gpt2, igpt, lstm, rnn, transformer, tst, vit
+from vesalius.families.config import Config
+from vesalius.families.family import Family as Family
+from vesalius.families.family import Size
 
 if TYPE_CHECKING:
     from vesalius.equations.parameters import Array
 
-
-@dataclass(frozen=True)
-class Family:
-    """One row of the table."""
-
-    name: str
-    title: str
-    sections: str
-    config: type[Config]
-    parameter_set: str
-    """The name of its parameter set in ``vesalius.equations``."""
-    equation: str
-    """The name of its forward pass in ``vesalius.equations``."""
-    module: str
-    """The name of its network in ``vesalius.models``."""
-    components: Callable[[Any], tuple[Component, ...]]
-    operations: Callable[[Any], list[Operation]]
-    kept: Callable[[Any], list[Kept]]
-
-    # By name, and looked up when first needed: counting takes less time than importing NumPy.
-    @property
-    def parameters(self) -> type:
-        from vesalius import equations
-
-        return getattr(equations, self.parameter_set)  # type: ignore[no-any-return]
-
-    @property
-    def forward(self) -> Callable[..., Any]:
-        """The forward pass in the paper's equations: parameters and input to logits or states."""
-        from vesalius import equations
-
-        return getattr(equations, self.equation)  # type: ignore[no-any-return]
-
-    @property
-    def network(self) -> Callable[[Config], Any]:
-        """The PyTorch module."""
-        return getattr(importlib.import_module("vesalius.models"), self.module)  # type: ignore[no-any-return]
+MODULES = (ffnn, rnn, lstm, transformer, gpt2, bert, vit, igpt, tst)
+OURS: tuple[Family, ...] = tuple(module.FAMILY for module in MODULES)
+GROUP = "vesalius.families"
+T = TypeVar("T")
 
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Family(
-            "ffnn",
-            "feedforward language model",
-            "4.2, 5.1",
-            configs.Feedforward,
-            "FeedforwardLM",
-            "feedforward_logits",
-            "FeedforwardNetwork",
-            components.ffnn,
-            operations.ffnn,
-            memory.ffnn,
-        ),
-        Family(
-            "rnn",
-            "Elman language model",
-            "4.4, 5.3",
-            configs.Elman,
-            "ElmanLM",
-            "recurrent_logits",
-            "ElmanNetwork",
-            components.elman,
-            operations.elman,
-            memory.elman,
-        ),
-        Family(
-            "lstm",
-            "LSTM language model",
-            "4.4, 5.3",
-            configs.LSTM,
-            "LSTMLM",
-            "recurrent_logits",
-            "LSTMNetwork",
-            components.lstm,
-            operations.lstm,
-            memory.lstm,
-        ),
-        Family(
-            "transformer",
-            "transformer language model, variants 1 and 2",
-            "4.3, 5.2",
-            configs.Transformer,
-            "TransformerLM",
-            "transformer_logits",
-            "TransformerNetwork",
-            components.transformer,
-            operations.transformer,
-            memory.transformer,
-        ),
-        Family(
-            "gpt2",
-            "GPT-2",
-            "5.2",
-            configs.GPT2,
-            "TransformerLM",
-            "transformer_logits",
-            "TransformerNetwork",
-            components.transformer,
-            operations.transformer,
-            memory.transformer,
-        ),
-        Family(
-            "bert",
-            "BERT: backbone, MLM head, NSP head",
-            "6.1",
-            configs.Bert,
-            "Bert",
-            "bert_states",
-            "BertNetwork",
-            components.bert,
-            operations.bert,
-            memory.bert,
-        ),
-        Family(
-            "vit",
-            "vision transformer: class head, masked-patch head",
-            "7.1",
-            configs.ViT,
-            "ViT",
-            "vit_states",
-            "ViTNetwork",
-            components.vit,
-            operations.vit,
-            memory.vit,
-        ),
-        Family(
-            "igpt",
-            "iGPT: pixels as tokens",
-            "7.1",
-            configs.ImageGPT,
-            "TransformerLM",
-            "transformer_logits",
-            "TransformerNetwork",
-            components.transformer,
-            operations.transformer,
-            memory.transformer,
-        ),
-        Family(
-            "tst",
-            "time series transformer: masked series, classes, regression",
-            "7.2",
-            configs.TST,
-            "TST",
-            "tst_states",
-            "TSTNetwork",
-            components.tst,
-            operations.tst,
-            memory.tst,
-        ),
-    )
-}
+@cache
+def all_families() -> tuple[Family, ...]:
+    """Ours, and those of other packages."""
+    from importlib.metadata import entry_points  # which takes a while, and most need only ours
+
+    found = {family.name: family for family in OURS}
+    for point in entry_points(group=GROUP):
+        try:
+            family = point.load()
+        except Exception as error:
+            raise BrokenPlugin(
+                f"the family {point.name} of {point.value!r} cannot be loaded: {error}"
+            ) from error
+        if not isinstance(family, Family) or family.name in found:
+            raise BrokenPlugin(
+                f"{point.value!r} in the entry points {GROUP} must be a Family with a name of its "
+                f"own, got {getattr(family, 'name', family)!r}"
+            )
+        found[family.name] = family
+    return tuple(found.values())
+
+
+class Gathered(Mapping[str, T], Generic[T]):
+    """What families give under names; other packages are looked at where ours have no answer."""
+
+    def __init__(self, given: Callable[[Family], Mapping[str, T]]) -> None:
+        self._given = given
+
+    @cache  # noqa: B019 (there are four, as long as the process lives)
+    def _of(self, families: tuple[Family, ...]) -> dict[str, T]:
+        return {name: value for family in families for name, value in self._given(family).items()}
+
+    def __getitem__(self, name: str) -> T:
+        ours = self._of(OURS)
+        return ours[name] if name in ours else self._of(all_families())[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of(all_families()))
+
+    def __len__(self) -> int:
+        return len(self._of(all_families()))
+
+    __hash__ = object.__hash__
+
+
+def _hub_names(family: Family) -> dict[str, str]:
+    return {
+        known: size.hub
+        for name, size in family.sizes.items()
+        if size.hub is not None
+        for known in (name, *size.aliases)
+        if "/" not in known
+    }
+
+
+FAMILIES: Gathered[Family] = Gathered(lambda family: {family.name: family})
+SIZES: Gathered[Size] = Gathered(lambda family: family.sizes)
+FAMILY_OF_SIZE: Gathered[Family] = Gathered(lambda family: dict.fromkeys(family.sizes, family))
+ALIASES: Gathered[str] = Gathered(
+    lambda family: {a: name for name, size in family.sizes.items() for a in size.aliases}
+)
+"""Other names of sizes, with their organisation and without."""
+HUB_NAMES: Gathered[str] = Gathered(_hub_names)
+"""What Hugging Face calls a size that is named without its organisation."""
 
 
 def names() -> list[str]:
@@ -185,8 +99,8 @@ def configuration(name: str, **changes: Any) -> Config:
     """The configuration of a named size, or a family's default, with some settings changed."""
     name = ALIASES.get(arguments.text("the model's name", name), name)
     if name in SIZES:
-        size = SIZES[name]
-        return FAMILIES[size.family].config().change(**size.settings).change(**changes)
+        default = FAMILY_OF_SIZE[name].config()
+        return default.change(**SIZES[name].settings).change(**changes)
     if name in FAMILIES:
         return FAMILIES[name].config().change(**changes)
     raise UnknownModel(f"unknown model {name!r}; {nearest(name, [*names(), *ALIASES])}")
@@ -194,7 +108,10 @@ def configuration(name: str, **changes: Any) -> Config:
 
 def family_of(config: Config) -> Family:
     """The row that a configuration belongs to."""
-    return next(family for family in FAMILIES.values() if family.config is type(config))
+    for family in OURS:
+        if family.config is type(config):
+            return family
+    return next(family for family in all_families() if family.config is type(config))
 
 
 def assemble(
@@ -209,7 +126,7 @@ def assemble(
 
     symbols = config.symbols() | symbols
     symbols["g"] = ACTIVATIONS.get(symbols.get("activation", ""))
-    return assemble_set(family_of(config).parameters, symbols, fetch)
+    return assemble_set(family_of(config).parameters.get(), symbols, fetch)
 
 
 def shapes(config: Config, **symbols: Any) -> dict[str, tuple[int, ...]]:

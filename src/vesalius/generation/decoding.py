@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius import arguments
+from vesalius.capabilities import context_of, require_served, tokenizer_of
 from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, WrongKind
+from vesalius.families import family_of
 from vesalius.generation.engines import engine
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.serving import context_of, require_served, tokenizer_of
 from vesalius.views import short
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
         (ids,) = tokenizer_of(model).encode_many([prompt], framed=False)
     else:
         ids = arguments.ids("prompt", prompt)
-    if model.family == "igpt":  # whose first pixel follows the token to start from
+    if draws_pictures(model):  # whose first pixel follows the token to start from
         start: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
         return ids if ids[:1] == [start] else [start, *ids]
     if not ids:
@@ -164,9 +165,14 @@ def _new_tokens(model: Model, prompt: int) -> int:
     return MOST if side is None else max(1, side * side - (prompt - 1))
 
 
+def draws_pictures(model: Model) -> bool:
+    """Whether the tokens of a model are pixels."""
+    return family_of(model.config).reads == "pixels"
+
+
 def picture_side(model: Model) -> int | None:
     """The width and height of the pictures that a model draws; None where it draws none."""
-    if model.family != "igpt":
+    if not draws_pictures(model):
         return None
     kept = model.preprocessing.get("side")
     return kept if isinstance(kept, int) else math.isqrt(context_of(model) or 1)
@@ -192,7 +198,7 @@ class _Run:
         self.ends = frozenset() if ignore_end else model.ends
         longest = max(len(sequence.before) for sequence in sequences)
         # A window slides by itself, and a carried state has no length.
-        self.context = None if model.family == "ffnn" else context_of(model)
+        self.context = None if family_of(model.config).window else context_of(model)
         if self.context is not None and not slide:
             _require_room(self.context, longest, most)
         length = min(longest + most - 1, self.context or longest)

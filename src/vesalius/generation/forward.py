@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
 from vesalius.equations.activations import ACTIVATIONS
+from vesalius.families import family_of
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.reference import (
     Ids,
@@ -36,8 +37,10 @@ def running(model: Model, tokens: int) -> Any:
     require_shared(model)
     matrices = sum(array.size for name, array in model.state.items() if array.ndim == 2)
     single = next(iter(model.state.values())).dtype == np.float32
-    # Other families are a few products, which NumPy's library is faster at than our kernels are.
-    if single and hasattr(model.config, "heads") and tokens * matrices > LONG:
+    # Windows and carried states are a few products, which NumPy is faster at than our kernels are.
+    family = family_of(model.config)
+    attends = not (family.window or family.carries_state)
+    if single and attends and tokens * matrices > LONG:
         return engine(model)
     return ReferenceEngine(model)
 

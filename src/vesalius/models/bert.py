@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vesalius.families.configs import Bert
+from vesalius.families.bert import BertConfig
 from vesalius.models.blocks import (
     ACTIVATIONS,
     Block,
@@ -36,7 +36,7 @@ class BertOutput:
 class MaskedHead(nn.Module):
     """The MLM head (53 to 55); its product is tied to the embedding."""
 
-    def __init__(self, config: Bert) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = Linear(config.embedding, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
@@ -50,7 +50,7 @@ class MaskedHead(nn.Module):
 class BertNetwork(nn.Module):
     """Token ids (batch x n), their segments and which are real, to a ``BertOutput``."""
 
-    def __init__(self, config: Bert) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.embedding = Embedding(config.vocabulary, config.embedding)
         self.positions = LearnedPositions(config.context, config.embedding)

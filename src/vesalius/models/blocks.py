@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong, TokenOutOfRange
-from vesalius.families.configs import Blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.models.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -48,7 +48,7 @@ class Embedding(nn.Embedding):
 class Attention(nn.Module):
     """Multi-head attention (31), all heads at once."""
 
-    def __init__(self, config: Blocks) -> None:
+    def __init__(self, config: BlocksConfig) -> None:
         super().__init__()
         s = config.symbols()
         self.heads, self.dropout = config.heads, config.dropout
@@ -74,7 +74,7 @@ class Attention(nn.Module):
 class Feedforward(nn.Module):
     """The feedforward network of a block (37)."""
 
-    def __init__(self, config: Blocks) -> None:
+    def __init__(self, config: BlocksConfig) -> None:
         super().__init__()
         width = config.symbols()["d_f"]
         self.inner = Linear(config.embedding, width)
@@ -104,7 +104,7 @@ class BatchNorm(nn.Module):
         return normalised.transpose(1, 2)
 
 
-def normalisation(config: Blocks) -> nn.Module:
+def normalisation(config: BlocksConfig) -> nn.Module:
     kinds = {"layer": nn.LayerNorm, "batch": BatchNorm, "rms": nn.RMSNorm}
     return kinds[getattr(config, "normalisation", "layer")](config.embedding, eps=config.epsilon)
 
@@ -112,7 +112,7 @@ def normalisation(config: Blocks) -> nn.Module:
 class Block(nn.Module):
     """One transformer block (32), in either order of Figure 14."""
 
-    def __init__(self, config: Blocks) -> None:
+    def __init__(self, config: BlocksConfig) -> None:
         super().__init__()
         self.attention = Attention(config)
         self.attention_norm = normalisation(config)

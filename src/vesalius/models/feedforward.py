@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from vesalius.errors import WrongLength
-from vesalius.families.configs import Feedforward
+from vesalius.families.ffnn import FeedforwardConfig
 from vesalius.models.blocks import ACTIVATIONS, Embedding
 from vesalius.models.linear import Linear
 
@@ -11,7 +11,7 @@ from vesalius.models.linear import Linear
 class FeedforwardNetwork(nn.Module):
     """Windows of token ids (batch x n) to the logits of the next token (batch x vocabulary)."""
 
-    def __init__(self, config: Feedforward) -> None:
+    def __init__(self, config: FeedforwardConfig) -> None:
         super().__init__()
         widths = [config.context * config.embedding] + [config.hidden] * config.layers
         self.window = config.context

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vesalius.families.configs import LSTM, Elman, Recurrent
+from vesalius.families.lstm import LSTMConfig
+from vesalius.families.recurrent import RecurrentConfig
+from vesalius.families.rnn import ElmanConfig
 from vesalius.models.blocks import Embedding
 from vesalius.models.linear import Linear, linear
 
@@ -33,7 +35,7 @@ class RecurrentNetwork(nn.Module):
 
     gates: int
 
-    def __init__(self, config: Recurrent) -> None:
+    def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.width = config.hidden or config.embedding
         self.embedding = Embedding(config.vocabulary, config.embedding)
@@ -77,7 +79,7 @@ class RecurrentNetwork(nn.Module):
 class LSTMNetwork(RecurrentNetwork):
     gates = 4
 
-    def __init__(self, config: LSTM) -> None:
+    def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config)
 
     def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -88,7 +90,7 @@ class LSTMNetwork(RecurrentNetwork):
 class ElmanNetwork(RecurrentNetwork):
     gates = 1
 
-    def __init__(self, config: Elman) -> None:
+    def __init__(self, config: ElmanConfig) -> None:
         super().__init__(config)
         self.activation = config.activation
 

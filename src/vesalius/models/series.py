@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong
-from vesalius.families.configs import TST
+from vesalius.families.tst import TSTConfig
 from vesalius.models.blocks import (
     ACTIVATIONS,
     Block,
@@ -20,7 +20,7 @@ from vesalius.models.linear import Linear
 class TSTNetwork(nn.Module):
     """Series (batch x n x channels), and which steps are real, to series, logits or values."""
 
-    def __init__(self, config: TST) -> None:
+    def __init__(self, config: TSTConfig) -> None:
         super().__init__()
         s = config.symbols()
         self.scale = math.sqrt(config.embedding)

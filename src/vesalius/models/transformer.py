@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from vesalius.families.configs import Transformer
+from vesalius.families.transformer import TransformerConfig
 from vesalius.models.blocks import (
     Block,
     Embedding,
@@ -17,7 +17,7 @@ from vesalius.models.linear import Linear, linear
 class TransformerNetwork(nn.Module):
     """Token ids (batch x n) to logits (batch x n x vocabulary)."""
 
-    def __init__(self, config: Transformer) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.causal, self.norm_first = config.causal, config.variant == 2
         self.embedding = Embedding(config.vocabulary, config.embedding)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from vesalius.errors import WrongKind, WrongLength
-from vesalius.families.configs import ViT
+from vesalius.families.vit import ViTConfig
 from vesalius.models.blocks import Block, LearnedPositions, initialise
 from vesalius.models.linear import Linear
 
@@ -28,7 +28,7 @@ class ViTOutput:
 class ViTNetwork(nn.Module):
     """Pixels (batch x channels x height x width) to a ``ViTOutput``."""
 
-    def __init__(self, config: ViT) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         s = config.symbols()
         self.image, self.patch = config.image, config.patch

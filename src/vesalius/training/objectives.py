@@ -15,8 +15,8 @@ import numpy as np
 from vesalius.data.batches import Batch
 from vesalius.data.masking import IGNORED
 from vesalius.errors import UnknownSetting, nearest
-from vesalius.families.configs import Config
-from vesalius.serving import LANGUAGE
+from vesalius.families import FAMILIES
+from vesalius.families.config import Config
 from vesalius.training.recipe import ImageData, SeriesData, TextData
 
 if TYPE_CHECKING:  # the table is asked without training, too
@@ -35,7 +35,6 @@ class Objective:
 
     name: str
     title: str
-    families: tuple[str, ...]
     data: type[Config]
     sums: Callable[[Any, dict[str, Tensor], State], tuple[Sums, State]]
     """Network, batch and carried state to sums over the batch and the state to go on with."""
@@ -47,6 +46,12 @@ class Objective:
     """What the model must have for it."""
     heads: tuple[str, ...] = ()
     """The heads that the losses read; whatever others a network has, they stay as they are."""
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that can be trained towards it."""
+        rows = FAMILIES.values()
+        return tuple(family.name for family in rows if self.name in family.objectives)
 
 
 def tokens(network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
@@ -151,7 +156,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "next-token",
             "the next token (19 to 21)",
-            LANGUAGE,
             TextData,
             tokens,
             _counted("token", of=_targets),
@@ -160,7 +164,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "mlm",
             "masked tokens (67)",
-            ("bert",),
             TextData,
             masked_text,
             _masked_text_terms,
@@ -171,7 +174,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "nsp",
             "whether a sentence follows (59)",
-            ("bert",),
             TextData,
             masked_text,
             _masked_text_terms,
@@ -182,7 +184,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "mlm+nsp",
             "masked tokens, and whether a sentence follows",
-            ("bert",),
             TextData,
             masked_text,
             _masked_text_terms,
@@ -193,7 +194,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "next-pixel",
             "the next pixel",
-            ("igpt",),
             ImageData,
             tokens,
             _counted("token", of=_targets),
@@ -203,7 +203,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "masked-pixels",
             "masked pixels",
-            ("igpt",),
             ImageData,
             tokens,
             _counted("token", of=_targets),
@@ -213,7 +212,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "masked-patches",
             "masked patches, by squared error",
-            ("vit",),
             ImageData,
             masked_patches,
             lambda batch: {
@@ -227,7 +225,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "image-classes",
             "the class of an image",
-            ("vit",),
             ImageData,
             image_classes,
             _counted("classes", of=_rows),
@@ -237,7 +234,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "masked-series",
             "masked values of a series, by squared error",
-            ("tst",),
             SeriesData,
             masked_series,
             lambda batch: {"series": int(batch["masked"].sum())},
@@ -247,7 +243,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "series-classes",
             "the class of a series",
-            ("tst",),
             SeriesData,
             series_classes,
             _counted("classes", of=_rows),
@@ -257,7 +252,6 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(
             "series-values",
             "a number for a series, by squared error",
-            ("tst",),
             SeriesData,
             series_values,
             lambda batch: {"values": len(batch["targets"])},

@@ -14,7 +14,7 @@ from typing import Any
 from vesalius import arguments
 from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, WrongKind, nearest
 from vesalius.families import configuration, family_of
-from vesalius.families.configs import Config, setting
+from vesalius.families.config import Config, setting
 from vesalius.machine import quick_bfloat16
 from vesalius.recipes import recipe_file
 

@@ -26,7 +26,8 @@ from vesalius.errors import (
     NotInVocabulary,
     UnusableData,
 )
-from vesalius.families.configs import Config
+from vesalius.families import family_of
+from vesalius.families.config import Config
 from vesalius.machine import not_kept, usable_cache
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.recipe import ImageData, Recipe, SeriesData, TextData
@@ -101,9 +102,9 @@ def _text(recipe: Recipe, data: TextData, tokenizer: Tokenizer | None, tell: Tel
                 whole_words=data.whole_words,
             )
         common = (tokens, held_out, window, how.batch, recipe.seed)
-        if data.carried and not hasattr(config, "context"):
+        if data.carried and family_of(config).carries_state:
             return Streams(*common)
-        return Windows(*common, single=not hasattr(config, "heads") and hasattr(config, "context"))
+        return Windows(*common, single=family_of(config).window)
 
     return Source({"vocabulary": tokenizer.rows}, batches, tokens.digest, tokenizer)
 
@@ -119,7 +120,7 @@ def _window(data: TextData, config: Any, objective: str) -> int:
     """The tokens of a window: the model's context, unless the recipe says otherwise."""
     context = getattr(config, "context", None)
     window: int = data.window or context or 64
-    fixed = context is not None and not hasattr(config, "heads")
+    fixed = family_of(config).window
     if context is not None and (window > context or (fixed and window < context)):
         raise ImpossibleSetting(
             f"[data] window is {window}, but the model's context {context}; leave it out to follow"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vesalius.errors import CheckpointMismatch, ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families import configuration, family_of
-from vesalius.families.configs import Config
+from vesalius.families.config import Config
 from vesalius.model import Model
 from vesalius.training.objectives import Objective
 from vesalius.training.recipe import Recipe

@@ -6,12 +6,12 @@ PyTorch is not needed. Matrices are float32, or bytes ("int8"); what is looked u
 normalised with stays float32. The engine in ``reference`` is plain NumPy.
 """
 
-import importlib
 import os
 from typing import TYPE_CHECKING
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
+from vesalius.families import family_of
 from vesalius.machine import physical_cores
 from vesalius.model import Model
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from vesalius.generation.engines.compiled import Session as Session
 
 DTYPES = ("float32", "int8")
-ENGINES = {
-    "ffnn": "feedforward.FeedforwardEngine",
-    "rnn": "recurrent.RecurrentEngine",
-    "lstm": "recurrent.RecurrentEngine",
-    "transformer": "transformer.TransformerEngine",
-    "gpt2": "transformer.TransformerEngine",
-    "igpt": "transformer.TransformerEngine",
-    "bert": "transformer.TransformerEngine",
-}
-"""By name, and looked up when first needed: the compiler takes a third of a second to import."""
 
 
 def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> "Engine":
@@ -45,8 +35,8 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     threads = threads or physical_cores()
     fingerprint = model.fingerprint()
     if dtype not in model.engines or model.engines[dtype][0] != fingerprint:
-        module, _, name = ENGINES[model.family].rpartition(".")
-        made = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        made = family_of(model.config).engine
+        assert made is not None, "verbs ask for engines of families that have one"
         model.engines[dtype] = fingerprint, made(model, dtype, threads)
     kept: Engine = model.engines[dtype][1]
     return kept if kept.threads == threads else kept.with_threads(threads)

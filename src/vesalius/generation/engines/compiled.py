@@ -97,7 +97,7 @@ class Engine(ABC):
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
         config: Any = model.config
         self.config = config
-        self.dtype, self.threads, self.gated = dtype, threads, model.family == "lstm"
+        self.dtype, self.threads = dtype, threads
         self.ready: set[Any] = set()
         self.vocabulary: int = config.vocabulary
         self.outputs: int = config.symbols().get("V_U", self.vocabulary)

@@ -39,8 +39,9 @@ class RecurrentSession(Session):
     def __init__(self, engine: RecurrentEngine, slots: int) -> None:
         super().__init__(engine, slots)
         self.weights, config = engine.weights, engine.config
-        width, gates = config.hidden or config.embedding, 4 if engine.gated else 1
-        embedded, summed = self.shared(config.embedding, gates * width)
+        width = config.hidden or config.embedding
+        summed_rows = engine.weights.first.weight.shape[1]  # of four gates, or of the state alone
+        embedded, summed = self.shared(config.embedding, summed_rows)
         first, joined, top = self.own(config.embedding + width, 2 * width, width)
         self.state = RecurrentState(
             hidden=np.zeros((config.layers, slots, width), np.float32),

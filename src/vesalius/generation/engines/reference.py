@@ -15,6 +15,7 @@ from numpy import ndarray as Array
 
 from vesalius.equations.activations import ACTIVATIONS, softmax
 from vesalius.errors import TokenOutOfRange
+from vesalius.families import family_of
 from vesalius.model import Model
 from vesalius.tokenizers.kinds import END_OF_TEXT
 
@@ -27,13 +28,15 @@ class ReferenceEngine:
 
     def __init__(self, model: Model) -> None:
         self.config: Any = model.config
-        self.state, self.family = model.state, model.family
+        self.state, self.family = model.state, family_of(model.config)
         special = {} if model.tokenizer is None else model.tokenizer.special
         self.start: int = special.get(END_OF_TEXT, 0)
 
     def session(self, slots: int, length: int, layer: int | None = None) -> "ReferenceSession":
         """Room for so many sequences; their states are those after a layer, or the last."""
-        return SESSIONS[self.family](self, slots, layer)
+        assert self.family.session is not None, "verbs ask for engines of families that have one"
+        made: ReferenceSession = self.family.session(self, slots, layer)
+        return made
 
     def logits(self, states: States) -> Float[Array, "n V"]:
         """The logits of the next token that states give."""
@@ -236,14 +239,3 @@ class FeedforwardSession(ReferenceSession):
         for l in range(self.layers):
             x = activation(self.linear(f"layers.{l}", x))
         return x
-
-
-SESSIONS: dict[str, type[ReferenceSession]] = {
-    "ffnn": FeedforwardSession,
-    "rnn": RecurrentSession,
-    "lstm": RecurrentSession,
-    "transformer": TransformerSession,
-    "gpt2": TransformerSession,
-    "igpt": TransformerSession,
-    "bert": TransformerSession,
-}

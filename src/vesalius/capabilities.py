@@ -1,42 +1,26 @@
-"""Which verb serves which families, and what every verb that reads text needs of a model.
+"""What a verb may ask of a model before it begins: its family, its tokenizer, its context."""
 
-Whether a model has the head that a verb wants is left to the verb.
-"""
-
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vesalius.errors import SequenceTooLong, UnknownSetting, WrongKind, nearest
-from vesalius.families import FAMILIES
+from vesalius.errors import SequenceTooLong, WrongKind
+from vesalius.families import FAMILIES, family_of
 
 if TYPE_CHECKING:
     from vesalius.model import Model
     from vesalius.tokenizers import Tokenizer
 
-LANGUAGE = ("ffnn", "rnn", "lstm", "transformer", "gpt2")
-TEXT = (*LANGUAGE, "bert")
-
-SERVES: dict[str, tuple[str, ...]] = {
-    "generate": (*LANGUAGE, "igpt"),
-    "fill": ("bert",),
-    "next-sentence": ("bert",),
-    "classify": ("vit", "tst"),
-    "embed": TEXT,
-    "similar": TEXT,
-    "evaluate": tuple(FAMILIES),
-}
-"""The families that each verb takes a model of."""
-
 
 def require_served(model: "Model", verb: str) -> None:
     """Refuse a model of a family that a verb is not for, and say what it is for."""
-    if verb not in SERVES:
-        raise UnknownSetting(f"unknown verb {verb!r}; {nearest(verb, SERVES)}")
-    if model.family in SERVES[verb]:
+    verbs = family_of(model.config).verbs
+    if verb in verbs:
         return
-    served = [name for name, families in SERVES.items() if model.family in families]
+    fitting = [family.name for family in FAMILIES.values() if verb in family.verbs]
+    assert fitting, f"no family serves {verb}"
     raise WrongKind(
-        f"{verb} needs a model of {_listed(SERVES[verb], 'or')}, this is {model.family}, "
-        f"which serves {_listed(served, 'and')}"
+        f"{verb} needs a model of {_listed(fitting, 'or')}, this is {model.family}, "
+        f"which serves {_listed(verbs, 'and')}"
     )
 
 
@@ -62,6 +46,6 @@ def require_fits(model: "Model", count: int, what: str, remedy: str) -> None:
         raise SequenceTooLong(f"{what} has {count} tokens, the model reads {context}; {remedy}")
 
 
-def _listed(names: tuple[str, ...] | list[str], word: str) -> str:
+def _listed(names: Sequence[str], word: str) -> str:
     *before, last = names
     return f"{', '.join(before)} {word} {last}" if before else last

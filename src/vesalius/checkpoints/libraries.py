@@ -14,8 +14,25 @@ from vesalius.checkpoints import layout, tables
 from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, Transform, both, kernel
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownConfiguration
-from vesalius.families import configs, family_of
-from vesalius.families.configs import Config
+from vesalius.families import FAMILIES, family_of
+from vesalius.families.bert import BertConfig
+from vesalius.families.config import Config
+from vesalius.families.ffnn import FeedforwardConfig
+from vesalius.families.gpt2 import GPT2Config
+from vesalius.families.recurrent import RecurrentConfig
+from vesalius.families.tst import TSTConfig
+from vesalius.families.vit import ViTConfig
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one library lays out one family."""
+
+    rows: Callable[[Any], list[Row]]
+    tied: Mapping[str, str] = field(default_factory=dict)
+    """Their names that repeat another tensor of theirs."""
+    ignored: str = r"(?!)"
+    """Their names that hold no parameters, as a pattern."""
 
 
 def third_of_rows(k: int) -> Transform:
@@ -87,7 +104,7 @@ def _keras_blocks(heads: int, attention: str) -> list[Row]:
     ]
 
 
-def _keras_gpt2(config: configs.GPT2) -> list[Row]:
+def _keras_gpt2(config: GPT2Config) -> list[Row]:
     return [
         Row("embedding.weight", "token_embedding/embeddings"),
         Row("positions.weight", "position_embedding/embeddings"),
@@ -96,7 +113,7 @@ def _keras_gpt2(config: configs.GPT2) -> list[Row]:
     ]
 
 
-def _keras_bert(config: configs.Bert) -> list[Row]:
+def _keras_bert(config: BertConfig) -> list[Row]:
     return [
         Row("embedding.weight", "token_embedding/embeddings"),
         Row("positions.weight", "position_embedding/embeddings"),
@@ -121,7 +138,7 @@ def _fused(theirs: str) -> list[Row]:
     ]
 
 
-def _nanogpt(config: configs.GPT2) -> list[Row]:
+def _nanogpt(config: GPT2Config) -> list[Row]:
     layer = "transformer.h.{l}"
     return [
         Row("embedding.weight", "transformer.wte.weight"),
@@ -136,7 +153,7 @@ def _nanogpt(config: configs.GPT2) -> list[Row]:
     ]
 
 
-def _timm(config: configs.ViT) -> list[Row]:
+def _timm(config: ViTConfig) -> list[Row]:
     return [
         Row("projection.weight", "patch_embed.proj.weight", kernel(config.patch)),
         Row("projection.bias", "patch_embed.proj.bias"),
@@ -153,7 +170,7 @@ def _timm(config: configs.ViT) -> list[Row]:
     ]
 
 
-def _mvts(config: configs.TST) -> list[Row]:
+def _mvts(config: TSTConfig) -> list[Row]:
     layer = "transformer_encoder.layers.{l}"
     rows = [
         Row(f"blocks.{{l}}.attention.{n}.{kind}", f"{layer}.self_attn.in_proj_{kind}", at)
@@ -177,7 +194,7 @@ def _mvts(config: configs.TST) -> list[Row]:
 # ---------------------------------------------------------------------------------- single layers
 
 
-def _torch_recurrent(config: configs.Recurrent) -> list[Row]:
+def _torch_recurrent(config: RecurrentConfig) -> list[Row]:
     return [
         Row("layers.{l}.input.weight", "weight_ih_l{l}"),
         Row("layers.{l}.recurrent.weight", "weight_hh_l{l}"),
@@ -185,7 +202,7 @@ def _torch_recurrent(config: configs.Recurrent) -> list[Row]:
     ]
 
 
-def _keras_recurrent(config: configs.Recurrent) -> list[Row]:
+def _keras_recurrent(config: RecurrentConfig) -> list[Row]:
     return [
         Row("layers.{l}.input.weight", "kernel", TRANSPOSED),
         Row("layers.{l}.recurrent.weight", "recurrent_kernel", TRANSPOSED),
@@ -193,66 +210,38 @@ def _keras_recurrent(config: configs.Recurrent) -> list[Row]:
     ]
 
 
-def _torch_dense(config: configs.Feedforward) -> list[Row]:
+def _torch_dense(config: FeedforwardConfig) -> list[Row]:
     return [*both("layers.{l}", "{l}"), *both("output", "output")]
 
 
-def _keras_dense(config: configs.Feedforward) -> list[Row]:
+def _keras_dense(config: FeedforwardConfig) -> list[Row]:
     return [*_dense("layers.{l}", "dense_{l}"), *_dense("output", "output")]
-
-
-LAYERS: dict[str, dict[type[Config], Callable[[Any], list[Row]]]] = {
-    "PyTorch": {
-        configs.LSTM: _torch_recurrent,
-        configs.Elman: _torch_recurrent,
-        configs.Feedforward: _torch_dense,
-    },
-    "Keras": {
-        configs.LSTM: _keras_recurrent,
-        configs.Elman: _keras_recurrent,
-        configs.Feedforward: _keras_dense,
-    },
-}
-"""Of models whose layers a library has: nn.LSTM, nn.RNN, nn.Linear; LSTM, SimpleRNN, Dense."""
 
 
 # -------------------------------------------------------------------------------------- one table
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How one library lays out one family."""
-
-    rows: Callable[[Any], list[Row]]
-    tied: Mapping[str, str] = field(default_factory=dict)
-    """Their names that repeat another tensor of theirs."""
-    ignored: str = r"(?!)"
-    """Their names that hold no parameters, as a pattern."""
-
-
-LIBRARIES: dict[str, dict[type[Config], Dialect]] = {
-    "Keras": {configs.GPT2: Dialect(_keras_gpt2), configs.Bert: Dialect(_keras_bert)},
-    "nanoGPT": {
-        configs.GPT2: Dialect(
-            _nanogpt,
-            {"lm_head.weight": "transformer.wte.weight"},
-            r"transformer\.h\.\d+\.attn\.bias",  # the causal mask, a buffer
-        )
-    },
-    "timm": {configs.ViT: Dialect(_timm)},
-    "mvts_transformer": {configs.TST: Dialect(_mvts, {}, r".*\.num_batches_tracked")},
-}
+KERAS_GPT2, KERAS_BERT = Dialect(_keras_gpt2), Dialect(_keras_bert)
+NANOGPT = Dialect(
+    _nanogpt,
+    {"lm_head.weight": "transformer.wte.weight"},
+    r"transformer\.h\.\d+\.attn\.bias",  # the causal mask, a buffer
+)
+TIMM = Dialect(_timm)
+MVTS = Dialect(_mvts, {}, r".*\.num_batches_tracked")
+TORCH_RECURRENT, TORCH_DENSE = Dialect(_torch_recurrent), Dialect(_torch_dense)
+KERAS_RECURRENT, KERAS_DENSE = Dialect(_keras_recurrent), Dialect(_keras_dense)
 
 
 def dialect(library: str, config: Config) -> Dialect:
     """How a library lays out a configuration, or an error that says what it has no place for."""
-    families = LIBRARIES[library]
-    if type(config) not in families:
-        known = ", ".join(family_of(kind()).name for kind in families)
+    family, s = family_of(config), config.symbols()
+    if library not in family.libraries:
+        known = ", ".join(row.name for row in FAMILIES.values() if library in row.libraries)
         raise UnknownConfiguration(
-            f"there is no table of {library} for {family_of(config).name}; there is for {known}"
+            f"there is no table of {library} for {family.name}; there is for {known}"
         )
-    found, s = families[type(config)], config.symbols()
+    found: Dialect = family.libraries[library].get()
     if not s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]:
         raise UnknownConfiguration(
             f"{library} has key and value of embedding / heads = {s['d_e']} / {s['M']} only, "

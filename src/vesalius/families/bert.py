@@ -1,0 +1,188 @@
+"""BERT: the backbone, its MLM and NSP heads, and a head of labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vesalius.errors import ImpossibleSetting
+from vesalius.families.blocks import (
+    NORM,
+    BlocksConfig,
+    block_components,
+    block_memory,
+    block_operations,
+    neurons,
+    norm,
+)
+from vesalius.families.config import again, setting
+from vesalius.families.costs import (
+    Component,
+    Memory,
+    Operation,
+    component,
+    embedding,
+    memory,
+    operation,
+)
+from vesalius.families.family import Count, Family, Lazy, Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertConfig(BlocksConfig):
+    """BERT (6.1): the backbone, and the heads that are wanted."""
+
+    vocabulary: int = setting(30522, "|V|", "number of words in the vocabulary")
+    context: int = setting(512, "n", "longest sequence")
+    segments: int = setting(2, "s", "number of segments")
+    epsilon: float = again(BlocksConfig, "epsilon", 1e-12)
+    pooler: bool = setting(True, "Πᶜ", "whether the backbone has its pooler")
+    mlm_head: bool = setting(False, "Πᴹ Ξₘ bᴱ", "whether there is a masked-language-model head")
+    nsp_head: bool = setting(False, "Πᴺ", "whether there is a next-sentence head")
+    labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
+    labelled: str = setting(
+        "sequence", "Πʸ", "what gets labels", choices=("sequence", "tokens", "span")
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nsp_head and not self.pooler:
+            raise ImpossibleSetting("nsp_head reads what the pooler gives; set pooler to true")
+        if self.labels and self.labelled == "sequence" and not self.pooler:
+            raise ImpossibleSetting("a label of the sequence needs the pooler; set pooler to true")
+        if self.labels and self.labelled == "span" and self.labels != 2:
+            raise ImpossibleSetting(f"a span has 2 labels, its start and end, got {self.labels}")
+
+    def symbols(self) -> dict[str, Any]:
+        return {
+            **super().symbols(),
+            "V": self.vocabulary,
+            "n": self.context,
+            "n_max": self.context,
+            "segments": self.segments,
+            "variant": 1,
+            "pooler": self.pooler,
+            "mlm_head": self.mlm_head,
+            "nsp_head": self.nsp_head,
+            "two": 2,
+            "labels": self.labels,
+            "labelled": self.labelled,
+            "Y": self.labels,
+        }
+
+
+def components(config: BertConfig) -> tuple[Component, ...]:
+    backbone = (
+        embedding(),
+        component("Λᵖ", "positional encoding", "d_e n"),
+        component("Λˢ", "segment encoding", "segments d_e"),
+        norm("Ξₑ"),
+        block_components(),
+        *((component("Πᶜ", "pooler", "d_e (d_e + 1)"),) if config.pooler else ()),
+    )
+    mlm = (
+        component("Πᴹ", "dense layer", "d_e (d_e + 1)"),
+        norm("Ξₘ"),
+        component("bᴱ", "embedding bias", "|V|"),
+    )
+    heads = (
+        *((Component("", "MLM head", parts=mlm),) if config.mlm_head else ()),
+        *((component("Πᴺ", "NSP head", "2 (d_e + 1)"),) if config.nsp_head else ()),
+        *((component("Πʸ", "label head", "|Y| (d_e + 1)"),) if config.labels else ()),
+    )
+    return (Component("", "backbone", parts=backbone), *heads) if heads else backbone
+
+
+def operations(config: BertConfig) -> list[Operation]:
+    rows = [operation("51", "positions and segments, normalised", pointwise=f"2 n d_e + {NORM}")]
+    rows += block_operations(1)
+    if config.pooler:
+        rows.append(operation("57", "pooler", "2 d_e²", "2 d_e"))
+    if config.mlm_head:
+        rows += [
+            operation("53", "dense layer of the MLM head", "2 n d_e²", "n (a + 1) d_e"),
+            operation("54", "its normalisation", pointwise=NORM),
+            operation("55", "logits", "2 n d_e |V|", "n |V|"),
+            operation("56", "softmax", pointwise="5 n |V|"),
+        ]
+    if config.nsp_head:
+        rows.append(operation("58", "NSP head", "4 d_e", "12"))
+    if config.labels:
+        many = "n " if config.labelled != "sequence" else ""
+        rows.append(operation("6.1", "label head", f"2 {many}d_e |Y|", f"6 {many}|Y|"))
+    return rows
+
+
+def activation_memory(config: BertConfig) -> list[Memory]:
+    rows = [memory("embeddings and their normalisation", "n (2 d_e + 2)"), block_memory(config)]
+    if config.pooler:
+        rows.append(memory("pooler", "d_e"))
+    if config.mlm_head:
+        rows.append(memory("MLM head", f"n ({neurons(config, 'd_e', more=1)} + 2 + |V|)"))
+    if config.nsp_head:
+        rows.append(memory("NSP head", "2"))
+    if config.labels:
+        rows.append(memory("labels", "n |Y|" if config.labelled != "sequence" else "|Y|"))
+    return rows
+
+
+def _size(name: str, layers: int, embedding: int, vocabulary: int = 30522) -> Size:
+    settings = {
+        "layers": layers,
+        "embedding": embedding,
+        "heads": embedding // 64,
+        "vocabulary": vocabulary,
+    }
+    return Size("Devlin et al. 2019", settings, (f"google-bert/{name}",))
+
+
+def _small(name: str, layers: int, embedding: int) -> Size:
+    published = f"bert_uncased_L-{layers}_H-{embedding}_A-{embedding // 64}"
+    aliases = (f"prajjwal1/{name}", published, f"google/{published}")
+    return Size("Turc et al. 2019", _size(name, layers, embedding).settings, aliases)
+
+
+def other_counts(config: BertConfig, count: Count) -> dict[str, int]:
+    backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
+    others = {
+        "backbone": backbone,
+        "with MLM head (60)": backbone.change(mlm_head=True),
+        "with MLM and NSP heads": backbone.change(mlm_head=True, nsp_head=True),
+        "with MLM head, no pooler (Hugging Face's BertForMaskedLM)": backbone.change(
+            mlm_head=True, pooler=False
+        ),
+    }
+    counts = {what: count(other) for what, other in others.items()}
+    return {what: number for what, number in counts.items() if number != count(config)}
+
+
+FAMILY = Family(
+    name="bert",
+    title="BERT: backbone, MLM head, NSP head",
+    sections="6.1",
+    config=BertConfig,
+    sizes={
+        "bert-tiny": _small("bert-tiny", 2, 128),
+        "bert-mini": _small("bert-mini", 4, 256),
+        "bert-small": _small("bert-small", 4, 512),
+        "bert-medium": _small("bert-medium", 8, 512),
+        "bert-base-uncased": _size("bert-base-uncased", 12, 768),
+        "bert-base-cased": _size("bert-base-cased", 12, 768, vocabulary=28996),
+        "bert-large-uncased": _size("bert-large-uncased", 24, 1024),
+        "bert-large-cased": _size("bert-large-cased", 24, 1024, vocabulary=28996),
+    },
+    components=components,
+    operations=operations,
+    activation_memory=activation_memory,
+    other_counts=other_counts,
+    parameters=Lazy("vesalius.equations:Bert"),
+    run=Lazy("vesalius.equations.runs:bert"),
+    network=Lazy("vesalius.models:BertNetwork"),
+    outputs=lambda config: {"h_C": "pooled", "Z": "mlm", "z_C": "nsp", "z": "labels"},
+    engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
+    session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
+    read_out=Lazy("vesalius.equations.runs:read_masked_words"),
+    layout=Lazy("vesalius.checkpoints.layout:BERT"),
+    huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),
+    libraries={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_BERT")},
+    verbs=("fill", "next-sentence", "embed", "similar", "evaluate"),
+    objectives=("mlm", "nsp", "mlm+nsp"),
+)

@@ -1,0 +1,78 @@
+"""The Elman language model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vesalius.families import ffnn
+from vesalius.families.config import setting
+from vesalius.families.costs import Component, Memory, Operation, memory
+from vesalius.families.family import Family, Lazy, Size
+from vesalius.families.recurrent import (
+    RecurrentConfig,
+    other_counts,
+    recurrent_components,
+    recurrent_operations,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElmanConfig(RecurrentConfig):
+    """The Elman language model (4.4, 5.3)."""
+
+    activation: str = setting(
+        "tanh", "g", "activation of the recurrent layers", choices=ffnn.ACTIVATIONS
+    )
+
+    def symbols(self) -> dict[str, Any]:
+        return {**super().symbols(), "activation": self.activation}
+
+
+def components(config: ElmanConfig) -> tuple[Component, ...]:
+    return recurrent_components(
+        config, "Elman", "2 d_e² + d_e", "d_o (d_o + d_e + 1)", "2 d_o² + d_o"
+    )
+
+
+def operations(config: ElmanConfig) -> list[Operation]:
+    return recurrent_operations(config, [("41", "state", "n (a + 2) d_o")])
+
+
+def activation_memory(config: ElmanConfig) -> list[Memory]:
+    return [
+        memory("embeddings", "n d_e"),
+        memory("states", "n d_o", times="L"),
+        memory("log-probabilities", "n |V|"),
+    ]
+
+
+FAMILY = Family(
+    name="rnn",
+    title="Elman language model",
+    sections="4.4, 5.3",
+    config=ElmanConfig,
+    # One hidden layer with sigmoid; 200 units and Penn Treebank's words, as in later comparisons.
+    sizes={
+        "mikolov-2010": Size(
+            "Mikolov et al. 2010", {"layers": 1, "activation": "sigmoid", "tied": False}
+        )
+    },
+    components=components,
+    operations=operations,
+    activation_memory=activation_memory,
+    decode_state=lambda config: memory("state, in all", "L d_o"),
+    other_counts=other_counts,
+    parameters=Lazy("vesalius.equations:ElmanLM"),
+    run=Lazy("vesalius.equations.runs:recurrent"),
+    network=Lazy("vesalius.models:ElmanNetwork"),
+    outputs=lambda config: {"Z": ""},
+    engine=Lazy("vesalius.generation.engines.recurrent:RecurrentEngine"),
+    session=Lazy("vesalius.generation.engines.reference:RecurrentSession"),
+    layout=Lazy("vesalius.checkpoints.layout:ELMAN"),
+    layers={
+        "PyTorch": Lazy("vesalius.checkpoints.libraries:TORCH_RECURRENT"),
+        "Keras": Lazy("vesalius.checkpoints.libraries:KERAS_RECURRENT"),
+    },
+    carries_state=True,
+    verbs=("generate", "embed", "similar", "evaluate"),
+    objectives=("next-token",),
+)

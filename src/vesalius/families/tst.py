@@ -1,0 +1,112 @@
+"""The time series transformer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vesalius.families.blocks import (
+    POSITIONS,
+    BlocksConfig,
+    block_components,
+    block_memory,
+    block_operations,
+    neurons,
+    positions,
+)
+from vesalius.families.config import again, setting
+from vesalius.families.costs import Component, Memory, Operation, component, memory, operation
+from vesalius.families.family import Family, Lazy, Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class TSTConfig(BlocksConfig):
+    """The time series transformer (7.2); the defaults are its authors', for JapaneseVowels."""
+
+    channels: int = setting(12, "C", "number of channels of the series")
+    context: int = setting(29, "n", "longest series")
+    layers: int = again(BlocksConfig, "layers", 3)
+    embedding: int = again(BlocksConfig, "embedding", 64)
+    heads: int = again(BlocksConfig, "heads", 8)
+    normalisation: str = setting(
+        "batch", "Ξ", "batch or layer normalisation", choices=("batch", "layer")
+    )
+    positions: str = setting("learned", "Λ", "kind of positional encodings", choices=POSITIONS)
+    head: str = setting(
+        "classes",
+        "Πʸ",
+        "masked series, classes or regression",
+        choices=("series", "classes", "regression"),
+    )
+    outputs: int = setting(9, "|Y|", "number of classes or regressed values")
+
+    def symbols(self) -> dict[str, Any]:
+        series = self.head == "series"
+        return {
+            **super().symbols(),
+            "C": self.channels,
+            "n": self.context,
+            "n_max": self.context,
+            "variant": 1,
+            "batch_norm": self.normalisation == "batch",
+            "learned_positions": self.positions == "learned",
+            "series": series,
+            "Y": self.outputs,
+            "outputs": self.channels if series else self.outputs,
+            "read": self.embedding if series else self.embedding * self.context,
+        }
+
+
+def components(config: TSTConfig) -> tuple[Component, ...]:
+    read_out = "C (d_e + 1)" if config.head == "series" else "|Y| (n d_e + 1)"
+    return (
+        component("E", "projection of the channels", "d_e C"),
+        component("bₑ", "its bias", "d_e"),
+        positions(config.positions),
+        block_components(),
+        component("Πʸ", "output layer", read_out),
+    )
+
+
+def operations(config: TSTConfig) -> list[Operation]:
+    flat = operation("7.2", "padding and output layer", "2 n d_e |Y|", "n d_e + |Y|")
+    series = operation("7.2", "output layer", "2 n d_e C", "n C")
+    return [
+        operation("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
+        operation("7", "positions", pointwise="n d_e"),
+        *block_operations(1, batch_norm=config.normalisation == "batch"),
+        operation("7.2", "activation", pointwise="n a d_e"),
+        series if config.head == "series" else flat,
+    ]
+
+
+def activation_memory(config: TSTConfig) -> list[Memory]:
+    outputs = "n C" if config.head == "series" else "|Y|"
+    return [
+        memory("series", "n C"),
+        block_memory(config, batch_norm=config.normalisation == "batch"),
+        memory("activation", neurons(config, "n d_e")),
+        memory("outputs", outputs),
+    ]
+
+
+FAMILY = Family(
+    name="tst",
+    title="time series transformer: masked series, classes, regression",
+    sections="7.2",
+    config=TSTConfig,
+    sizes={"zerveas-2021": Size("Zerveas et al. 2021")},
+    components=components,
+    operations=operations,
+    activation_memory=activation_memory,
+    parameters=Lazy("vesalius.equations:TST"),
+    run=Lazy("vesalius.equations.runs:tst"),
+    network=Lazy("vesalius.models:TSTNetwork"),
+    outputs=lambda config: {"Omega_hat" if config.head == "series" else "z": ""},
+    layout=Lazy("vesalius.checkpoints.layout:TST"),
+    libraries={"mvts_transformer": Lazy("vesalius.checkpoints.libraries:MVTS")},
+    reads="series",
+    verbs=("classify", "evaluate"),
+    objectives=("masked-series", "series-classes", "series-values"),
+    input_shape=lambda config: (config.channels, config.context),
+    fixed_length=lambda config: config.head != "series",
+    classes=lambda config: config.outputs if config.head == "classes" else 0,
+)

@@ -1,0 +1,160 @@
+"""The vision transformer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vesalius.errors import ImpossibleSetting
+from vesalius.families.blocks import (
+    NORM,
+    BlocksConfig,
+    block_components,
+    block_memory,
+    block_operations,
+    norm,
+)
+from vesalius.families.config import again, setting
+from vesalius.families.costs import Component, Memory, Operation, component, memory, operation
+from vesalius.families.family import Count, Family, Lazy, Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(BlocksConfig):
+    """The vision transformer (7.1)."""
+
+    image: int = setting(224, "H = W", "side of the image in pixels")
+    patch: int = setting(16, "P", "side of a patch in pixels")
+    channels: int = setting(3, "C", "number of colours")
+    classes: int = setting(1000, "|Y|", "number of classes; 0 for no class head", least=0)
+    epsilon: float = again(BlocksConfig, "epsilon", 1e-12)
+    pooler: bool = setting(False, "Πᶜ", "whether there is a tanh layer on the class token")
+    masked_patch_head: bool = setting(False, "Πᴿ", "whether there is a head that restores patches")
+    qkv_bias: bool = setting(
+        True, "ζ", "whether queries, keys and values have biases where attention has"
+    )
+    dropout: float = again(BlocksConfig, "dropout", 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.image % self.patch:
+            raise ImpossibleSetting(
+                f"image {self.image} cannot be cut into patches of {self.patch}; "
+                f"choose a patch that divides it"
+            )
+
+    def symbols(self) -> dict[str, Any]:
+        patches = (self.image // self.patch) ** 2
+        return {
+            **super().symbols(),
+            "H": self.image,
+            "P": self.patch,
+            "C": self.channels,
+            "P2C": self.patch**2 * self.channels,
+            "zeta_qkv": int(self.attention_bias and self.qkv_bias),
+            "n": patches + 1,
+            "n_max": patches + 1,
+            "variant": 2,
+            "classes": self.classes,
+            "Y": self.classes,
+            "pooler": self.pooler,
+            "masked_patch_head": self.masked_patch_head,
+        }
+
+
+def components(config: ViTConfig) -> tuple[Component, ...]:
+    rows = [
+        component("E", "patch projection", "d_e P² C"),
+        component("bₑ", "its bias", "d_e"),
+        component("x_class", "class token", "d_e"),
+        component("Λ", "positional encoding", "d_e n"),
+        block_components(config.qkv_bias),
+        norm("Ξₑ"),
+    ]
+    if config.pooler:
+        rows.append(component("Πᶜ", "pooler", "d_e (d_e + 1)"))
+    if config.classes:
+        rows.append(component("Πʸ", "class head", "|Y| (d_e + 1)"))
+    if config.masked_patch_head:
+        rows.append(component("x_mask", "mask token", "d_e"))
+        rows.append(component("Πᴿ", "masked-patch head", "P² C (d_e + 1)"))
+    return tuple(rows)
+
+
+def operations(config: ViTConfig) -> list[Operation]:
+    patches = "(n − 1)"
+    projection = f"2 {patches} P² C d_e"
+    rows = [
+        # The image needs no gradient, so the backward pass has the weights' products only.
+        operation("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
+        operation("7", "positions", pointwise="n d_e"),
+        *block_operations(2, qkv_bias=config.qkv_bias),
+        operation("35", "final normalisation", pointwise=NORM),
+    ]
+    if config.pooler:
+        rows.append(operation("57", "pooler", "2 d_e²", "2 d_e"))
+    if config.classes:
+        rows.append(operation("7.1", "class head", "2 d_e |Y|", "6 |Y|"))
+    if config.masked_patch_head:
+        restoring = f"2 {patches} d_e P² C"
+        rows.append(operation("7.1", "masked-patch head", restoring, f"{patches} P² C"))
+    return rows
+
+
+def activation_memory(config: ViTConfig) -> list[Memory]:
+    rows = [
+        memory("patches", "(n − 1) P² C"),
+        block_memory(config),
+        memory("final normalisation", "n (2 d_e + 2)"),
+    ]
+    if config.pooler:
+        rows.append(memory("pooler", "d_e"))
+    if config.classes:
+        rows.append(memory("log-probabilities", "|Y|"))
+    if config.masked_patch_head:
+        rows.append(memory("restored patches", "(n − 1) P² C"))
+    return rows
+
+
+def _size(layers: int, embedding: int, heads: int, patch: int, *aliases: str) -> Size:
+    settings = {"layers": layers, "embedding": embedding, "heads": heads, "patch": patch}
+    return Size("Dosovitskiy et al. 2021", settings, aliases)
+
+
+def other_counts(config: ViTConfig, count: Count) -> dict[str, int]:
+    return {"without class head": count(config.change(classes=0))} if config.classes else {}
+
+
+FAMILY = Family(
+    name="vit",
+    title="vision transformer: class head, masked-patch head",
+    sections="7.1",
+    config=ViTConfig,
+    sizes={
+        "vit-base-patch16-224": _size(12, 768, 12, 16, "google/vit-base-patch16-224"),
+        "vit-large-patch16-224": _size(24, 1024, 16, 16, "google/vit-large-patch16-224"),
+        "vit-huge-patch14-224": _size(32, 1280, 16, 14),
+        "vit-base-patch32-224": _size(12, 768, 12, 32),
+        "vit-large-patch32-224": _size(24, 1024, 16, 32),
+    },
+    components=components,
+    operations=operations,
+    activation_memory=activation_memory,
+    other_counts=other_counts,
+    parameters=Lazy("vesalius.equations:ViT"),
+    run=Lazy("vesalius.equations.runs:vit"),
+    network=Lazy("vesalius.models:ViTNetwork"),
+    outputs=lambda config: {
+        "H_e": "hidden",
+        "h_C": "pooled",
+        "z": "logits",
+        "Omega_hat": "patches",
+    },
+    layout=Lazy("vesalius.checkpoints.layout:VIT"),
+    huggingface=(Lazy("vesalius.checkpoints.huggingface.vit:VIT"),),
+    libraries={"timm": Lazy("vesalius.checkpoints.libraries:TIMM")},
+    reads="images",
+    verbs=("classify", "evaluate"),
+    objectives=("masked-patches", "image-classes"),
+    input_shape=lambda config: (config.image, config.image, config.channels),
+    fixed_length=lambda config: True,
+    classes=lambda config: config.classes,
+)
