@@ -186,7 +186,7 @@ def _card(name: str, card: specimens.Card) -> str:
 
 SOURCE = DOCS.parent / "src" / "vesalius"
 PROSE = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
-CITED = re.compile(r"(?<![\w\]])\((\d{1,2})(?: to (\d{1,2}))?\)")
+CITED = re.compile(r"(?<![\w\]])\(([1-9]\d?)(?:(?: to |, )(\d{1,2}))?\)")
 
 
 def citations_page() -> str:

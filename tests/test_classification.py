@@ -27,7 +27,7 @@ def test_classes_come_with_names_and_probabilities_the_likeliest_first(vit):
     assert rows == dissect(vit, PIXELS).classes()
     assert sum(p for *_, p in rows) == pytest.approx(1)
     assert found.name == str(found) == rows[0][1]
-    assert found.prepared == "scaled as in training, by preprocessing.json"
+    assert found.prepared == "scaled as in training"
     assert found.right is None
     told = json.loads(json.dumps(found.to_json(top=2)))
     assert told["class"] == found.name

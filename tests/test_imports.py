@@ -26,6 +26,14 @@ def test_importing_the_package_loads_next_to_nothing():
     assert not loaded_by("import vesalius") & {*HEAVY, "numpy", "scipy", "click", "rich"}
 
 
+def test_importing_the_package_imports_nothing_that_could_be_interrupted():
+    """An interrupt in an import is a traceback until the command line has seen to it."""
+    code = "import sys; before = set(sys.modules); import vesalius\n"
+    code += "print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "['vesalius']\n"
+
+
 def test_counting_loads_neither_torch_nor_matplotlib_nor_even_numpy():
     run = "from vesalius.cli import cli; cli.main(standalone_mode=False)"
     modules = loaded_by(run)
@@ -132,6 +140,7 @@ def test_the_public_names_are_those():
         "load",
         "next_sentence",
         "random_parameters",
+        "read_trace",
         "similar",
         "tracing",
         "train",

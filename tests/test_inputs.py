@@ -67,7 +67,7 @@ def test_an_image_is_scaled_as_the_model_says_and_the_trace_tells_it(vit):
     raw = dissect(vit, by_hand, raw=True)
     np.testing.assert_allclose(trace["z"], raw["z"], rtol=1e-5, atol=1e-6)
     assert not np.allclose(trace["z"], dissect(vit, PIXELS, raw=True)["z"])
-    assert trace.prepared == "scaled as in training, by preprocessing.json"
+    assert trace.prepared == "scaled as in training"
     assert raw.prepared == "taken as given: raw"
     vit.preprocessing = {}
     assert "has no preprocessing.json" in dissect(vit, PIXELS).prepared
@@ -249,7 +249,7 @@ def test_a_table_is_a_series_and_is_cut_as_in_training(tst, tmp_path):
     tst.preprocessing |= {"label": "class", "window": 3}
     found = read_inputs(tst, tmp_path / "t.csv")
     assert [(one.label, one.values.shape[1]) for one in found] == [("up", 3), ("down", 3)]
-    assert found[0].done[0] == "scaled as in training, by preprocessing.json"
+    assert found[0].done[0] == "scaled as in training"
     (tmp_path / "plain.csv").write_text("a,b,c,d\n" + "1,2,3,4\n" * 6)
     found = read_inputs(tst, tmp_path / "plain.csv")
     assert [one.label for one in found] == [None, None]

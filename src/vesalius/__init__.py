@@ -3,13 +3,13 @@
 Every numbered equation of the paper "Anatomy of Neural Language Models" is a function in
 ``vesalius.equations``. ``count`` and ``cost`` say what a model is made of and what it computes;
 ``load`` and ``create`` give one, ``dissect`` takes it apart and ``verify`` holds it against others.
-Importing this costs next to nothing: parts are loaded when they are first used.
+Importing this imports nothing: parts are loaded when they are first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, whose import would take longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
+    from vesalius.dissection import read_trace as read_trace
     from vesalius.embedding import embed as embed
     from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
@@ -54,6 +55,7 @@ _PUBLIC = {
     "Model": "vesalius.model:Model",
     "next_sentence": "vesalius.filling:next_sentence",
     "random_parameters": "vesalius.families:random_parameters",
+    "read_trace": "vesalius.dissection:read_trace",
     "similar": "vesalius.embedding:similar",
     "tracing": "vesalius.equations.tracing:tracing",
     "train": "vesalius.training:train",
@@ -63,9 +65,11 @@ _PUBLIC = {
 __all__ = [*_PUBLIC]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _PUBLIC:
         raise AttributeError(f"module 'vesalius' has no attribute {name!r}")
+    import importlib
+
     module, _, attribute = _PUBLIC[name].partition(":")
     loaded = importlib.import_module(module)
     value = getattr(loaded, attribute) if attribute else loaded

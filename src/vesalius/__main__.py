@@ -4,10 +4,10 @@ Until a verb runs, an interrupt ends the process at once and in silence, as it d
 know nothing of it. Python would show the import that it was in the middle of.
 """
 
-import signal
+import _signal  # built in; importing signal takes a hundredth of a second
 
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as by nohup
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not ignored, as by nohup
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 from vesalius.cli import main
 

@@ -4,7 +4,7 @@ The forward pass is that of the equations; the input is prepared as in training.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from vesalius.dissection import dissect
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.inputs import Input, class_names, read_inputs
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
+from vesalius.views import Part, Shown, Table
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Candidate:
     probability: float
 
 
-@dataclass(frozen=True)
-class Classification:
+@dataclass(frozen=True, repr=False)
+class Classification(Shown):
     """The classes of one image or series, the likeliest first."""
 
     source: str
@@ -51,6 +52,16 @@ class Classification:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{c.name} {c.probability:.4f}" for c in self.candidates[:3])
+        label = "" if self.label is None else f"; its file says {self.label}"
+        return f"Classification: {best}{label}\n  input: {self.prepared}"
+
+    def view(self) -> Iterator[Part]:
+        rows = [(c.name, f"{c.probability:.4f}") for c in self.candidates]
+        yield Table(("class", "probability"), rows, right=(1,), title=self.source)
+        yield f"input: {self.prepared}"
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ import numpy as np
 from vesalius.checkpoints import files, keras_files, libraries, pickled, plain, preprocessor
 from vesalius.checkpoints.files import Tensors
 from vesalius.equations.parameters import Array
-from vesalius.errors import UnknownConfiguration, VesaliusError
+from vesalius.errors import NotACheckpoint, UnknownConfiguration, VesaliusError
 from vesalius.families import configuration
 from vesalius.families.config import Config
 from vesalius.model import Model, folder_of, load_folder
@@ -40,6 +40,11 @@ def read_model(source: str | Path, ignore_extra: bool = False) -> Model:
     described = folder / "config.json"
     if described.exists() and "architecture" in (config := plain.read_json(described)):
         return _timm(config, found or files.read_folder(folder), ignore_extra)
+    if found is not None and not described.exists():
+        raise NotACheckpoint(
+            f"{path} holds weights, but no config.json beside it says of what; expected Hugging "
+            f'Face\'s, or timm\'s, as in {{"architecture": "vit_base_patch16_224"}}'
+        )
     return load_folder(folder, tensors=found, ignore_extra=ignore_extra)
 
 

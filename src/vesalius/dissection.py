@@ -23,7 +23,7 @@ from vesalius.families import family_of
 from vesalius.inputs import Input, class_names, position_names, read_input, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import Summary, overview, summary_of
-from vesalius.views import Part, Shown, Table
+from vesalius.views import Part, Shown, Table, counted
 
 Edits = Mapping[str, Callable[[Array], Array]]
 SHOWN = 12
@@ -66,7 +66,10 @@ class Trace(Mapping[str, Array], Shown):
     def __repr__(self) -> str:
         names = self.names()
         few = names if len(names) <= SHOWN else [*names[: SHOWN - 3], "…", *names[-2:]]
-        lines = [f"Trace of {self.family}: {len(names)} steps", f"  steps: {' '.join(few)}"]
+        lines = [
+            f"Trace of {self.family}: {counted(len(names), 'step')}",
+            f"  steps: {' '.join(few)}",
+        ]
         if self.ids:
             tokens = self.tokens()
             more = " …" if len(tokens) > SHOWN else ""

@@ -119,10 +119,13 @@ class Measures(Shown):
     """What was asked of the model."""
     examples: int
     numbers: dict[str, float]
+    unknown: int = 0
+    """Tokens of a text that stand for words which the vocabulary lacks."""
 
     def to_json(self) -> dict[str, Any]:
         about = {"corpus": self.corpus, "part": self.part, "objective": self.objective}
-        return {**about, "examples": self.examples, **self.numbers}
+        counts = {"examples": self.examples, "unknown": self.unknown}
+        return {**about, **counts, **self.numbers}
 
     def __repr__(self) -> str:
         return in_lines(self)
@@ -132,6 +135,8 @@ class Measures(Shown):
         for name, number in self.numbers.items():
             shown = f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
             rows.append((name.replace("_", " "), shown))
+        if self.unknown:
+            rows.append(("unknown tokens", f"{self.unknown:,}"))
         yield self.objective
         yield Table((self.corpus, ""), rows, right=(1,))
         yield _measured(self.part)
@@ -309,13 +314,14 @@ def by_stream(made: Any, ids: Array, window: int | None) -> Iterator[tuple[Array
 
 def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
     """The means over a corpus of all that the model has heads for."""
-    measured, examples = list[str](), 0
+    measured, examples, unknown = list[str](), 0, 0
     numbers: dict[str, float] = {}
     for objective in _objectives(model):
         served, batches = _held_out(model, objective, corpus, progress)
         counted: list[int] = []
         given = _counted(model, batches, counted)
         if isinstance(batches, MaskedText):
+            unknown = int((batches.held_out.ids == batches.marks.get("[UNK]", -1)).sum())
             means = _masked_means(model, given, len(batches.held_out.ids))
         else:
             from vesalius.training.validating import validated
@@ -326,7 +332,7 @@ def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
         examples = sum(counted)
     reads = family_of(model.config).reads
     part = evaluated_part(corpus, "images" if reads == "pixels" else reads)
-    return Measures(corpus, part, "; ".join(measured), examples, numbers)
+    return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
 
 
 def _masked_means(model: Model, batches: Iterator[Batch], tokens: int) -> dict[str, float]:

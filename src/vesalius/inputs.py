@@ -30,8 +30,8 @@ from vesalius.families.config import Config
 from vesalius.model import PREPROCESSING, Model
 
 RAW = "taken as given: raw"
-UNKNOWN = f"taken as given: the model has no {PREPROCESSING}"
-SCALED = f"scaled as in training, by {PREPROCESSING}"
+UNKNOWN = f"taken as given: the model has no {PREPROCESSING} or {preprocessor.FILE}"
+SCALED = "scaled as in training"
 FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "images": ("an image", "height x width x channels", (*SUFFIXES, ".npy")),
     "series": ("a series", "channels x time", (".ts", ".csv", ".npy")),

@@ -61,7 +61,7 @@ class Tensor:
     symbols: tuple[str, ...] = ()
     """What it is called in the paper."""
     role: str = ""
-    """parameter, buffer, tied copy, statistics, unexpected or misshapen; empty if unknown."""
+    """parameter, or the kind of its difference from the configuration; empty if unknown."""
     nan: int | None = None
     infinite: int | None = None
     copy_of: str | None = None

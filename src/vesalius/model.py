@@ -38,6 +38,7 @@ from vesalius.errors import (
     UnknownModel,
     VesaliusError,
     WrongKind,
+    nearest,
 )
 from vesalius.families import FAMILIES, HUB_NAMES, family_of
 from vesalius.families.config import Config
@@ -51,7 +52,7 @@ SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 class State(UserDict[str, Array]):
-    """Arrays by name, and somebody to tell when one is replaced."""
+    """Arrays by name, and somebody to tell when one is replaced, by another of its shape."""
 
     def __init__(self, arrays: Mapping[str, Array], replaced: Callable[[], None]) -> None:
         super().__init__()
@@ -59,13 +60,20 @@ class State(UserDict[str, Array]):
         self.replaced = replaced
 
     def __setitem__(self, name: str, array: Array) -> None:
-        if self.data.get(name) is not array:
+        if name not in self.data:
+            raise CheckpointMismatch(f"the model has no {name!r}; {nearest(name, self.data)}")
+        before = self.data[name]
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise CheckpointMismatch(f"{name} is an array of floating point, got {kind}")
+        if array.shape != before.shape:
+            raise CheckpointMismatch(f"{name} is {before.shape}, got {array.shape}")
+        if before is not array:
             self.data[name] = array
             self.replaced()
 
     def __delitem__(self, name: str) -> None:
-        del self.data[name]
-        self.replaced()
+        raise CheckpointMismatch(f"a model has all of its arrays; fill {name} with zeros instead")
 
     def copy(self) -> dict[str, Array]:  # type: ignore[override]
         return dict(self.data)
@@ -196,6 +204,9 @@ class Model(Shown):
         if layout == "huggingface":
             names = self.preprocessing.get("names") or ()
             config = huggingface.write_config(self.config, self.origin, names)
+            if "eos_token_id" in config and config["eos_token_id"] is None and self.ends:
+                ends = sorted(self.ends)
+                config["eos_token_id"] = ends if len(ends) > 1 else ends[0]
             config["dtype"] = self.dtype
             tensors = huggingface.write_state(self.config, self.state)
         else:

@@ -70,7 +70,8 @@ class Verification(Shown):
     def verdict(self) -> str:
         first = self.first_divergence
         if first is None:
-            return f"All {len(self.rows)} steps agree."
+            alone = len(self.rows) == 1
+            return "The only step agrees." if alone else f"All {len(self.rows)} steps agree."
         return f"First divergence: {first.step} against {first.peer}."
 
     def __repr__(self) -> str:

@@ -88,6 +88,11 @@ def _aligned(table: Table, row: Sequence[str], widths: Sequence[int]) -> Iterabl
         yield f"{cell:>{width}}" if i in table.right else f"{cell:{width}}"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def short(value: Any, most: int) -> str:
     """The beginning of a value's repr."""
     text = repr(value)

@@ -5,7 +5,9 @@ import json
 import pytest
 import torch
 from hugging import KINDS, describe, peer, rewrite, same_outputs, saved, tensors_in
+from processes import shown, vesalius
 
+import vesalius as vs
 from vesalius.checkpoints import pickled
 from vesalius.counting import count_config
 from vesalius.errors import BrokenFile, CheckpointMismatch, NotACheckpoint, UnknownConfiguration
@@ -103,7 +105,7 @@ def test_a_family_that_nothing_tells_is_asked_for(tmp_path):
         load(tmp_path)
     describe(tmp_path, architectures=...)
     rewrite(tmp_path, lambda held: {f"model.{name}": tensor for name, tensor in held.items()})
-    with pytest.raises(UnknownConfiguration, match='add "model_type" to it: one of gpt2, bert, vit, imagegpt'):
+    with pytest.raises(UnknownConfiguration, match='add "model_type" to it: one of gpt2, bert'):
         load(tmp_path)
 
 
@@ -159,6 +161,28 @@ def test_transposed_matrices_are_called_transposed(tmp_path):
     assert str(caught.value).count("transposed: ") == 9
     assert "transposed: h.2.mlp.c_fc.weight is (40, 24), expected (24, 40)" in str(caught.value)
     assert "misshapen" not in str(caught.value)
+    for seen in (repr(vs.inspect(tmp_path)), shown("count", str(tmp_path))):
+        assert "transposed: " in seen
+        assert "misshapen" not in seen
+
+
+def test_a_head_that_only_the_class_promises_is_advised_on(tmp_path):
+    saved(tmp_path, "BertForPreTraining")
+    rewrite(tmp_path, lambda held: {k: v for k, v in held.items() if "seq_relationship" not in k})
+    with pytest.raises(CheckpointMismatch, match=r"NSP head; .*BertForMaskedLM"):
+        load(tmp_path)
+    describe(tmp_path, architectures=["BertForMaskedLM"])
+    assert not load(tmp_path).config.nsp_head
+
+
+def test_biases_that_only_config_json_promises_are_advised_on(tmp_path):
+    saved(tmp_path, "ViTForImageClassification")
+    gone = ("query.bias", "key.bias", "value.bias")
+    rewrite(tmp_path, lambda held: {k: v for k, v in held.items() if not k.endswith(gone)})
+    with pytest.raises(CheckpointMismatch, match="qkv_bias = false"):
+        load(tmp_path)
+    describe(tmp_path, qkv_bias=False)
+    assert not load(tmp_path).config.qkv_bias
 
 
 @pytest.mark.parametrize("name", ["training_args.bin", "optimizer.pt", "scheduler.pt", "scaler.pt"])
@@ -180,6 +204,18 @@ def test_a_pointer_of_git_lfs_is_called_that_whatever_its_name(tmp_path, name):
     (tmp_path / name).write_bytes(POINTER)
     with pytest.raises(BrokenFile, match=f"{name} is a Git LFS pointer, .*git lfs pull"):
         pickled.read(tmp_path / name) if name.endswith(".bin") else load(tmp_path)
+
+
+def test_a_pointer_in_place_of_pickled_weights_is_not_to_be_converted(tmp_path):
+    saved(tmp_path, "GPT2LMHeadModel")
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes(POINTER)
+    with pytest.raises(BrokenFile, match="is a Git LFS pointer"):
+        load(tmp_path)
+    for verb in ("count", "inspect"):
+        seen = vesalius(verb, str(tmp_path)).stdout
+        assert "is a Git LFS pointer" in " ".join(seen.split())
+        assert "vesalius convert" not in seen
 
 
 def test_what_is_kept_of_a_class_that_was_guessed_is_whole(tmp_path):

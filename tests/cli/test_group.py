@@ -120,6 +120,31 @@ def test_shells_complete_verbs_and_the_names_of_models_recipes_and_corpora(words
     assert set(expected) <= set(offered(*words))
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("count gpt2-", "gpt2-medium gpt2-large gpt2-xl"),
+        ("train stories-g", "stories-gpt"),
+        ("evaluate gpt wiki", "wikitext-2"),
+        ("count ./", ""),
+    ],
+)
+def test_bash_offers_the_names(words, expected, tmp_path):
+    """By the script that bash is given; it may forget names on the way."""
+    (tmp_path / "vesalius").write_text(f'#!/bin/sh\nexec {sys.executable} -m vesalius "$@"\n')
+    (tmp_path / "vesalius").chmod(0o755)
+    script = f"""
+        PATH={tmp_path}:$PATH
+        eval "$(_VESALIUS_COMPLETE=bash_source vesalius)"
+        compopt() {{ :; }}  # which bash has only while it completes
+        COMP_WORDS=(vesalius {words}) COMP_CWORD={len(words.split())}
+        _vesalius_completion vesalius
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=SECONDS)
+    assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
 @pytest.mark.parametrize(("command", "path"), list(verbs()))
 def test_every_name_of_a_model_is_completed(command, path):
     context = click.Context(command)

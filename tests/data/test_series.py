@@ -81,6 +81,7 @@ def test_gaps_of_a_ts_file_are_nan(tmp_path):
         ("1,2\n", BrokenFile, "no line @data"),
         (HEADER + "@data\n", EmptyCorpus, "holds no series"),
         (HEADER + "@data\n1:2:b\n1:b\n", UnusableData, "line 8: expected 2 channels, got 1"),
+        ("@targetLabel true\n@data\n3\n", UnusableData, "line 3: expected values before"),
         ("@univariate true\n@data\n1:2\n", UnusableData, "line 3: expected 1 channels, got 2"),
         (HEADER + "@data\n1:2:c\n", UnusableData, "line 7: no class 'c'; there are: a, b"),
         (HEADER + "@data\n1,x:2,3:a\n", UnusableData, "line 7, channel 1: .* got 'x'; a gap"),

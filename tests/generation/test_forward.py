@@ -6,7 +6,8 @@ import torch
 from lively import MODELS, error, lively
 from strategies import filled, small
 
-from vesalius.errors import CheckpointMismatch, TokenOutOfRange
+from vesalius import generate
+from vesalius.errors import CheckpointMismatch, NotFinite, TokenOutOfRange
 from vesalius.generation import forward
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.reference import ReferenceEngine
@@ -198,6 +199,33 @@ def test_whatever_is_edited_all_parts_follow(edit, held):
 
     equations = transformer_logits(model.parameters, OneHot([3, 1, 4], 101))[:, -1]
     assert error(equations, after) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("norm.bias", np.zeros(3, np.float32), r"norm.bias is \(\d+,\), got \(3,\)"),
+        ("norm.bias", [0.0], "an array of floating point, got list"),
+        ("norm.bias", np.zeros(3, int), "an array of floating point, got int64"),
+        ("norm.bais", np.zeros(3, np.float32), "no 'norm.bais'; did you mean norm.bias"),
+    ],
+)
+def test_a_weight_is_replaced_only_by_what_fits(name, array, said):
+    """Compiled code would read beyond what is too short."""
+    model = lively(*MODELS["gpt2"])
+    before = logits_of(model)
+    with pytest.raises(CheckpointMismatch, match=said):
+        model.state[name] = array
+    with pytest.raises(CheckpointMismatch, match="with zeros instead"):
+        del model.state["norm.bias"]
+    assert (logits_of(model) == before).all()
+
+
+def test_nan_in_the_weights_is_told_when_generating():
+    model = lively(*MODELS["gpt2"])
+    model.state["norm.bias"][0] = np.nan
+    with pytest.raises(NotFinite, match="the model's logits are NaN"):
+        generate(model, [1, 2], 3)
 
 
 def test_a_weight_of_the_network_that_is_no_longer_the_models_is_an_error():

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.checkpoints.plain import (
+    LFS_POINTER,
     read_json,
     replacing,
     require_contents,
@@ -120,6 +121,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def without_weights(folder: Path) -> NotACheckpoint:
     if pickled := pickled_files(folder):
+        with pickled[0].open("rb") as stream:
+            require_contents(pickled[0], stream.read(len(LFS_POINTER)))
         return NotACheckpoint(
             f"{folder} holds {pickled[0].name}, which is pickled and never read on its own; "
             f"convert it with: vesalius convert {folder} NEW_FOLDER"

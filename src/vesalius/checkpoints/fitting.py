@@ -26,7 +26,7 @@ class Difference:
     """One tensor by which a file differs from the formula."""
 
     kind: str
-    """missing, unexpected, misshapen, or one of ``HARMLESS``."""
+    """missing, unexpected, transposed, misshapen, or one of ``HARMLESS``."""
     tensor: str
     held: Shape | None
     expected: Shape | None
@@ -42,8 +42,10 @@ class Difference:
         match self.kind:
             case "missing":
                 return f"missing: {self.tensor}, {expected}"
-            case "misshapen":
-                return f"misshapen: {self.tensor} is {held}, expected {expected}"
+            case "transposed" | "misshapen":
+                return f"{self.kind}: {self.tensor} is {held}, expected {expected}"
+            case "tied copy":
+                return f"tied copy, by config.json: {self.tensor}, {held}"
         return f"{self.kind}: {self.tensor}, {held}"
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +93,8 @@ def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
         elif parts:
             expected = tables.their_shape(shares[known], wanted)
             role = "statistics" if parts[0].endswith(STATISTICS) else role
-            role = "misshapen" if shape != expected else role
+            turned = "transposed" if shape == expected[::-1] else "misshapen"
+            role = turned if shape != expected else role
         elif known in tied:
             role = "tied copy"
             parts = [row.ours for row in shares.get(tied[known], ())]

@@ -5,6 +5,7 @@ What stands in a file's place and is none is refused here, by name, for all who 
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,8 @@ def replacing(file: Path) -> Iterator[Path]:
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         yield beside
+        if file.exists():
+            shutil.copymode(file, beside)
         with beside.open("rb+") as written:
             os.fsync(written.fileno())
         beside.replace(file)

@@ -5,7 +5,13 @@ from pathlib import Path
 import click
 
 from vesalius import terminal
-from vesalius.cli.options import complete_models, extra_option, ignore_extra, json_option
+from vesalius.cli.options import (
+    complete_models,
+    complete_specimens,
+    extra_option,
+    ignore_extra,
+    json_option,
+)
 
 
 @click.command()
@@ -50,7 +56,7 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=complete_models)
+@click.argument("name", required=False, shell_complete=complete_specimens)
 @json_option
 def specimens(name: str | None, as_json: bool) -> None:
     """The small trained models that ship with Vesalius; with NAME, the card of one.

@@ -35,16 +35,17 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 
 def completes(names: Callable[[], Mapping[str, str]], kind: str) -> Completer:
-    """What a shell offers: the names that begin so, with a word on each, and its own files."""
+    """What a shell offers: the names that begin so, with a word on each, or else its own files.
+
+    The word that lets the shell look for files comes first: bash forgets all names before it.
+    """
 
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        found = {name: what for name, what in names().items() if name.startswith(incomplete)}
-        return [
-            *(CompletionItem(name, help=what) for name, what in found.items()),
-            CompletionItem(incomplete, type=kind),
-        ]
+        begun = ((name, what) for name, what in names().items() if name.startswith(incomplete))
+        found = [CompletionItem(name, help=what) for name, what in begun]
+        return [CompletionItem(incomplete, type=kind), *found]
 
     return complete
 
@@ -54,6 +55,12 @@ def _models() -> dict[str, str]:
     from vesalius.specimens import specimens
 
     return dict.fromkeys(names(), "a named size") | dict.fromkeys(specimens(), "a specimen")
+
+
+def _specimens() -> dict[str, str]:
+    from vesalius.specimens import card, specimens
+
+    return {name: card(name).title for name in specimens()}
 
 
 def _recipes() -> dict[str, str]:
@@ -69,6 +76,7 @@ def _corpora() -> dict[str, str]:
 
 
 complete_models = completes(_models, "dir")
+complete_specimens = completes(_specimens, "dir")
 complete_recipes = completes(_recipes, "file")
 complete_corpora = completes(_corpora, "file")
 

@@ -27,7 +27,8 @@ def read_arrays(file: str | Path) -> dict[str, Array]:
     except Exception as error:  # a damaged file can raise anything at all
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # of the disk; a place that the file does not have is its own fault
-        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {error}") from error
+        why = "it holds none" if "pickled" in str(error) else error  # not how to unpickle it
+        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {why}") from error
     if odd := [name for name, array in found.items() if not isinstance(array, Array)]:
         raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {odd[0]!r} is none")
     return found

@@ -87,6 +87,8 @@ def read_ts(path: str | Path) -> Series:
             labels.append(_label(f"{path}, line {number}", cells.pop(), names))
         elif targeted:
             targets.append(_target(f"{path}, line {number}", cells.pop()))
+        if not cells:
+            raise UnusableData(f"{path}, line {number}: expected values before what ends the line")
         channels = channels or len(cells)
         if len(cells) != channels:
             raise UnusableData(

@@ -14,7 +14,13 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import context_of, require_served, tokenizer_of
-from vesalius.errors import EmptySequence, ImpossibleSetting, SequenceTooLong, WrongKind
+from vesalius.errors import (
+    EmptySequence,
+    ImpossibleSetting,
+    NotFinite,
+    SequenceTooLong,
+    WrongKind,
+)
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
 from vesalius.generation.sampling import Draw, Sampling
@@ -91,7 +97,8 @@ def generate(
 ) -> Any:
     """Continue a text, or token ids, and give a ``Generation``; a list of them for several.
 
-    ``max_new_tokens`` are 50 unless said, or with igpt the pixels that the picture still lacks.
+    ``max_new_tokens`` are 50 unless said, or what the context has room for; with igpt the pixels
+    that the picture still lacks.
     Several are a list of prompts, or more ``samples`` than one of each, which follow each other.
     Temperature 0 is greedy. ``slide`` goes on beyond the context with the later half of it;
     ``ignore_end`` beyond tokens that end texts (``Model.ends``). ``dtype`` may be "int8".
@@ -113,7 +120,7 @@ def generate(
         raise ImpossibleSetting("a stop string has to have a character; got an empty one")
     prompts, several = _prompts(model, prompt)
     if max_new_tokens is None:
-        max_new_tokens = _new_tokens(model, max(len(ids) for _, ids in prompts))
+        max_new_tokens = _new_tokens(model, max(len(ids) for _, ids in prompts), slide)
     if stops:
         tokenizer_of(model)
     sequences = [
@@ -159,10 +166,17 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
     return ids
 
 
-def _new_tokens(model: Model, prompt: int) -> int:
-    """How many tokens to draw where nobody says it: those that make a picture whole, or 50."""
-    side = picture_side(model)
-    return MOST if side is None else max(1, side * side - (prompt - 1))
+def _new_tokens(model: Model, prompt: int, slide: bool) -> int:
+    """How many tokens to draw where nobody says it: those that make a picture whole, or 50.
+
+    Fewer where the context has no room for so many, and may not slide.
+    """
+    side, context = picture_side(model), context_of(model)
+    if side is not None:
+        return max(1, side * side - (prompt - 1))
+    if context is None or slide or family_of(model.config).window:
+        return MOST
+    return max(1, min(MOST, context - prompt + 1))
 
 
 def draws_pictures(model: Model) -> bool:
@@ -227,6 +241,8 @@ class _Run:
 
     def _draw(self, slot: int, logits: Any) -> None:
         sequence = self.sequences[slot]
+        if math.isnan(logits.max()):  # which one NaN makes it
+            raise NotFinite("the model's logits are NaN; look for NaN in its weights")
         penalised = self.how.repetition_penalty != 1
         before = np.array(sequence.before + sequence.new if penalised else [], np.int64)
         kept = logits if self.on_draw is None else logits.copy()

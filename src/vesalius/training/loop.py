@@ -220,9 +220,9 @@ class Run:
 
     def _not_finite(self, what: str) -> LossNotFinite:
         kept = self.checkpoints.steps()
-        good = f"the checkpoint of step {kept[-1]}" if kept else "no checkpoint"
+        good = f"the last checkpoint is of step {kept[-1]}" if kept else "there is no checkpoint"
         return LossNotFinite(
-            f"the {what} at step {self.step}; the last good one is {good}. "
+            f"the {what} at step {self.step}; {good}. "
             f"A lower training.learning_rate or training.clip may help"
         )
 

@@ -75,6 +75,8 @@ class Checkpoints:
                 manifest = {file.relative_to(stage).as_posix(): _digest(file) for file in written}
                 (stage / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
         except OSError as error:
+            with suppress(OSError):  # it is not empty
+                self.folder.rmdir()
             raise SaveFailed(
                 f"the checkpoint of step {step} could not be written to {self.folder}: "
                 f"{error.strerror or error}; older ones are as they were"

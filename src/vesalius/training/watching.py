@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vesalius.checkpoints.plain import replacing
 from vesalius.extras import require
 
 if TYPE_CHECKING:
@@ -154,5 +155,6 @@ def draw_curves(folder: Path, title: str) -> None:
     axes.set_axisbelow(True)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
-    figure.savefig(folder / "curves.svg")
-    figure.savefig(folder / "curves.png", dpi=120)
+    for kind in ("svg", "png"):
+        with replacing(folder / f"curves.{kind}") as place:
+            figure.savefig(place, format=kind, dpi=120)

@@ -113,6 +113,10 @@ BERT = Dialect(
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     ignored=r"embeddings\.position_ids",
+    advice={
+        r"cls\.seq_relationship\..*": "the NSP head; where the file has none, say "
+        '"architectures": ["BertForMaskedLM"] in config.json',
+    },
     heads=heads,
     class_of=class_of,
     outputs=outputs,

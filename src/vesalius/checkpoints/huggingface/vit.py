@@ -75,6 +75,8 @@ VIT = Dialect(
     rows=rows,
     advice={
         r"embeddings\.mask_token": "of masked image modelling, whose decoder is not here",
+        r".*\.attention\.attention\.(query|key|value)\.bias": "qkv_bias = false in config.json "
+        "says that there is none",
         r"(cls|distillation)_classifier\..*|embeddings\.distillation_token": "of DeiT, "
         "which is not read",
     },
@@ -89,5 +91,5 @@ VIT = Dialect(
     },
     class_of=class_of,
     written=lambda config: {"encoder_stride": config.patch} if config.masked_patch_head else {},
-    outputs=lambda config: {"logits": "z"},
+    outputs=lambda config: {"logits": "z", "pooler_output": "h_C"},
 )
