@@ -1,11 +1,13 @@
 """Writes the pages that can be generated; a test fails when one is not up to date."""
 
+import functools
+import inspect
 import os
 import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -13,12 +15,24 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+import vesalius
 from vesalius import specimens
 from vesalius.checkpoints import huggingface, layout, tables
+from vesalius.classification import Classification
 from vesalius.cli import cli
+from vesalius.counting import Cost, Count
+from vesalius.dissection import Trace
+from vesalius.embedding import Embeddings
 from vesalius.equations import Equation, numbered, unnumbered
+from vesalius.evaluation import Evaluation, Measures
 from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
+from vesalius.filling import Filling, NextSentence
+from vesalius.generation.decoding import Generation
+from vesalius.generation.sampling import Draw
+from vesalius.inspection import Inspection
+from vesalius.model import Model
+from vesalius.verification import Verification
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"
@@ -228,7 +242,69 @@ def _around(text: str, found: "re.Match[str]") -> str:
     return text[max(0, found.start() - 40) : found.end() + 30].partition("\n\n")[0]
 
 
+def python_page() -> str:
+    """Every public name of the package, and what its results can do."""
+    names = [name for name in vesalius.__all__ if not inspect.ismodule(getattr(vesalius, name))]
+    calls = {name: getattr(vesalius, name) for name in names}
+    functions = [_call(f"vs.{n}", call) for n, call in calls.items() if inspect.isfunction(call)]
+    parts = [
+        "# Python",
+        NOTE,
+        "`import vesalius as vs` imports nothing else; what follows is loaded at its first use. "
+        "`vs.equations` holds the [equations](equations.md), `vs.errors` what can be wrong with "
+        "input, `vs.families` the table of families.",
+        *functions,
+        "## Results",
+        *(_class(kind) for kind in RESULTS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
+RESULTS += (NextSentence, Embeddings, Classification, Inspection)
+
+
+def _call(name: str, call: Callable[..., object]) -> str:
+    found = inspect.signature(call)
+    lines = [f"    {parameter}," for parameter in found.parameters.values()]
+    for i, parameter in enumerate(found.parameters.values()):
+        if parameter.kind is parameter.KEYWORD_ONLY and "    *," not in lines:
+            lines.insert(i, "    *,")
+    gives = inspect.formatannotation(found.return_annotation)
+    text = "\n".join([f"{name}(", *lines, f") -> {gives}"])
+    text = re.sub(r"<function (\S+) at 0x\w+>", r"\1", text)
+    for long, short in SHORTER.items():
+        text = text.replace(long, short)
+    return f"## {name}\n\n```python\n{text}\n```\n\n{_said(call)}"
+
+
+SHORTER = {
+    "vesalius.": "",
+    "collections.abc.": "",
+    "model.Model | str | os.PathLike[str]": "ModelLike",
+    "'ModelLike'": "ModelLike",
+}
+
+
+def _class(kind: type) -> str:
+    rows = []
+    for name, member in vars(kind).items():
+        if not name.startswith("_") and (callable(member) or isinstance(member, PROPERTIES)):
+            said = _said(member).split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            rows.append(f"| `{name}{'()' if inspect.isfunction(member) else ''}` | {said} |")
+    table = "\n".join(["| | |", "| --- | --- |", *rows])
+    return f"### {kind.__name__}\n\n{_said(kind)}\n\n{table}"
+
+
+PROPERTIES = (property, functools.cached_property)
+
+
+def _said(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").replace("``", "`")
+
+
 PAGES = {
+    "python.md": python_page,
     "citations.md": citations_page,
     "specimens.md": specimens_page,
     "equations.md": equations_page,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from layers import LAYERS
 from processes import vesalius
 
 from vesalius.equations import OneHot, embed, one_hot
@@ -68,11 +69,19 @@ def test_links_lead_somewhere(page):
         assert (file.parent / target).exists(), target
 
 
-def test_the_readme_names_every_part_of_the_package():
+def test_the_readmes_tree_is_the_packages_in_the_order_of_its_layers():
     tree = re.search(r"```text\nsrc/vesalius/\n(.*?)```", README, flags=re.S).group(1)
-    parts = {p.name for p in (ROOT / "src" / "vesalius").iterdir()}
-    parts = {name for name in parts if not name.startswith(("_", "py.typed"))}
-    assert parts <= set(re.findall(r"^ +([\w.]+)", tree, flags=re.M))
+    named = [name.removesuffix(".py") for name in re.findall(r"^    ([\w.]+)", tree, flags=re.M)]
+    parts = {p.name.removesuffix(".py") for p in (ROOT / "src" / "vesalius").iterdir()}
+    assert {part for part in parts if not part.startswith(("_", "py.typed"))} == set(named)
+    depth = {part: level for level, layer in enumerate(LAYERS) for part in layer}
+    assert [depth[name] for name in named] == sorted(depth[name] for name in named)
+
+
+def test_the_index_lists_every_page():
+    pages = {p.name for p in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
 
 
 def table(heading):
@@ -113,8 +122,9 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert "".join(ways[1]) == "".join(ways[0])
 
 
-def test_the_page_on_own_weights_runs(tmp_path):
-    page = (ROOT / "docs" / "own-weights.md").read_text()
+@pytest.mark.parametrize("name", ["own-weights.md", "attention.md"])
+def test_the_pages_code_runs(name, tmp_path):
+    page = (ROOT / "docs" / name).read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path

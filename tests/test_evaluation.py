@@ -6,7 +6,6 @@ import os
 import re
 import resource
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from published import published
 from strategies import filled, small
 from surroundings import own_cache
 
-from vesalius import evaluation, load
+from vesalius import configuration, evaluation, load
 from vesalius.data import parts, stories
 from vesalius.data.parts import evaluation_texts
 from vesalius.data.texts import StoryTexts
@@ -299,7 +298,7 @@ def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words, monkeypatch
 
     class Grammar(Model):
         family = "gpt2"
-        config = SimpleNamespace(context=5000, heads=1, vocabulary=story_words.rows)
+        config = configuration("gpt2", context=5000, vocabulary=story_words.rows)
         tokenizer = story_words
 
         def __init__(self):

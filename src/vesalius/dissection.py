@@ -161,6 +161,28 @@ class Trace(Mapping[str, Array], Shown):
             (int(i), tokenizer.piece(int(i)) if tokenizer else "", float(y_hat[i])) for i in best
         ]
 
+    def to_json(self, top: int = 10) -> dict[str, Any]:
+        """What was read, a summary of every step, and the likeliest words or classes.
+
+        Values are left to ``save``, which writes them without rounding.
+        """
+        found: dict[str, Any] = {
+            "family": self.family,
+            "ids": self.ids,
+            "tokens": self.tokens(),
+            "steps": [summary.to_json() for summary in self.summaries()],
+            "likeliest": [],
+        }
+        if self.class_names:
+            keys: tuple[str, ...] = ("number", "name", "probability")
+            found["classes"] = [dict(zip(keys, one, strict=True)) for one in self.best(top)]
+        else:
+            keys = ("id", "token", "probability")
+            found["likeliest"] = [dict(zip(keys, one, strict=True)) for one in self.best(top)]
+        if self.prepared:
+            found["prepared"] = self.prepared
+        return found
+
     def read_out(self, layer: int) -> Array:
         """The logit lens: distributions over the vocabulary, read from the states after ``layer``.
 

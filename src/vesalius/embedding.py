@@ -174,7 +174,7 @@ def _require_possible(model: Model, what: str, layer: int | None) -> None:
 
 
 def _tokens(tokenizer: Tokenizer, texts: list[str], framed: bool) -> list[list[int]]:
-    """The tokens of texts, at least one of each beside those that frame it."""
+    """The tokens of texts; each has one at least, its frame not counted."""
     *rows, frame = tokenizer.encode_many([*texts, ""], framed)
     for i, row in enumerate(rows, 1):
         if len(row) <= len(frame):

@@ -119,13 +119,13 @@ class Measures(Shown):
     """What was asked of the model."""
     examples: int
     numbers: dict[str, float]
-    unknown: int = 0
-    """Tokens of a text that stand for words which the vocabulary lacks."""
+    unknown: int | None = None
+    """Of texts: tokens that stand for words which the vocabulary lacks."""
 
     def to_json(self) -> dict[str, Any]:
         about = {"corpus": self.corpus, "part": self.part, "objective": self.objective}
-        counts = {"examples": self.examples, "unknown": self.unknown}
-        return {**about, **counts, **self.numbers}
+        unknown = {} if self.unknown is None else {"unknown": self.unknown}
+        return {**about, "examples": self.examples, **self.numbers, **unknown}
 
     def __repr__(self) -> str:
         return in_lines(self)
@@ -314,7 +314,8 @@ def by_stream(made: Any, ids: Array, window: int | None) -> Iterator[tuple[Array
 
 def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
     """The means over a corpus of all that the model has heads for."""
-    measured, examples, unknown = list[str](), 0, 0
+    measured, examples = list[str](), 0
+    unknown: int | None = None
     numbers: dict[str, float] = {}
     for objective in _objectives(model):
         served, batches = _held_out(model, objective, corpus, progress)

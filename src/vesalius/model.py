@@ -134,12 +134,22 @@ class Model(Shown):
         sizes = ", ".join(f"{name} {size:,}" for name, size in self._sizes().items())
         return "\n  ".join([f"Model: {self._headline()}", sizes, self._words()])
 
+    def to_json(self) -> dict[str, Any]:
+        """The family, its settings, how many parameters there are, and what reads text."""
+        return {
+            "family": self.family,
+            "parameters": self._parameters(),
+            "dtype": self.dtype,
+            "config": self.config.to_json(),
+            "tokenizer": None if self.tokenizer is None else self.tokenizer.size,
+        }
+
     def view(self) -> Iterator[Part]:
         family = family_of(self.config)
         rows = [
-            (name, rule["symbol"], shown_value(value), rule["meaning"])
-            for name, rule in self.config.settings().items()
-            if (value := getattr(self.config, name)) is not None
+            (s["name"], s["symbol"], shown_value(s["value"]), s["meaning"])
+            for s in self.config.described()
+            if s["value"] is not None
         ]
         title = f"{family.title} (Section {family.sections})"
         heads = ("setting", "symbol", "value", "meaning")
@@ -148,8 +158,10 @@ class Model(Shown):
         yield self._words()
 
     def _headline(self) -> str:
-        trained = (array for name, array in self.state.items() if ".running_" not in name)
-        return f"{self.family}, {sum(array.size for array in trained):,} parameters, {self.dtype}"
+        return f"{self.family}, {self._parameters():,} parameters, {self.dtype}"
+
+    def _parameters(self) -> int:
+        return sum(array.size for name, array in self.state.items() if ".running_" not in name)
 
     def _words(self) -> str:
         return "no tokenizer" if self.tokenizer is None else repr(self.tokenizer)

@@ -201,7 +201,7 @@ def _keras_bert(keras: Any, keras_hub: Any, config: Any, dtype: str) -> tuple[An
 
 
 def _assign(network: Any, model: Model, dtype: str) -> None:
-    """Give a Keras model our weights: all of those that it has, and no others."""
+    """Give a Keras model our weights: every tensor it has, and no other."""
     config = model.config
     if model.family == "bert":  # heads that Keras's backbone does not have
         config = config.change(nsp_head=False, labels=0)

@@ -1,6 +1,6 @@
 """What a result shows of itself: lines and tables, said once.
 
-``terminal`` prints them, and here they become HTML for notebooks, which needs no script, no other
+The command line prints them. Here they become HTML for notebooks, which needs no script, no other
 file and no colour of its own, so that it is readable on light and on dark.
 """
 
@@ -102,7 +102,7 @@ def short(value: Any, most: int) -> str:
 def shown_value(value: Any) -> str:
     """A setting's value for people."""
     if value is None or isinstance(value, bool):
-        return {None: "open", True: "true", False: "false"}[value]
+        return {None: "none", True: "true", False: "false"}[value]
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

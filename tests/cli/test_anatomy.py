@@ -42,7 +42,7 @@ def test_cost_says_what_an_operation_is_and_counts_attention_and_output():
     assert "Operations on 2 sequences of 512 tokens; a multiply-add is two" in text
     for line in ("attention scores", "logits", "training step", "Adam's moments", "activations"):
         assert line in text
-    assert "Generation keeps keys and values, for every token: 73.73 kB" in text
+    assert "Generation keeps the KV cache, for every token: 73.73 kB" in text
 
 
 def test_equations_are_listed_and_shown_in_full():

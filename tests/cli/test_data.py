@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 from processes import is_complaint, on_a_full_disk, shown, vesalius
 
-from vesalius import terminal
-from vesalius.cli import cli
+from vesalius.cli import cli, terminal
 from vesalius.data import registry, stories
 
 SHAKESPEARE = "text/tinyshakespeare.txt"

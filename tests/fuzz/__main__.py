@@ -114,7 +114,8 @@ def ended(
     with (folder / "printed").open("w+") as printed:
         process = subprocess.Popen(
             [*command, *limits],
-            env=os.environ | own,
+            # Without corpora, so that a recipe of the package is refused and not trained by.
+            env={k: v for k, v in os.environ.items() if k != "VESALIUS_DATA"} | own,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=printed,

@@ -41,6 +41,8 @@ class Watch:
     def _audit(self, event: str, details: tuple[Any, ...]) -> None:
         if not self.watching:
             return
+        if event == "subprocess.Popen" and details[0] == "fc-list":
+            return  # matplotlib asks for the machine's fonts once
         if event.startswith((*RUNS, *REACHES)):
             self.seen.append(f"{event} {details!r:.300}")
         elif event in CHANGES or (

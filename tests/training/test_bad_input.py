@@ -567,7 +567,7 @@ def test_a_rate_beyond_all_measure_ends_the_run(tmp_path, command):
     rate = ["learning_rate=1e30", "optimiser=sgd", "clip=0", "schedule=constant", "save_every=1"]
     changes = [f"--set=training.{change}" for change in (*rate, "warmup=0")]
     done = command(file, "--out", tmp_path / "run", "--json", *changes)
-    one_line(done, 2, "the loss is nan at step 2; the last good one is the checkpoint of step 1")
+    one_line(done, 2, "the loss is nan at step 2; the last checkpoint is of step 1")
 
 
 # ------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _symbols(config: Config, names: Iterable[str]) -> Iterable[str]:
 
 
 def grouped(differences: Iterable[Difference]) -> list[tuple[str, int]]:
-    """Differences in words with their numbers; those that layers repeat are one."""
+    """Differences in words with their numbers; what every layer repeats is one."""
     groups: dict[tuple[Any, ...], list[Difference]] = {}
     for each in differences:
         pattern = re.sub(r"\.\d+\.", ".*.", each.tensor)

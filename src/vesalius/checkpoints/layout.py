@@ -47,12 +47,12 @@ HEAD = _head("rows of head m, transposed")
 HEAD_BIAS = _head("entries of head m")
 
 
-def gate(k: int) -> View:
-    """The k-th of four gates, in PyTorch's order: add R, forget P, candidate Q, output S."""
+def gate(k: int, of: int = 4) -> View:
+    """The k-th of several gates, in PyTorch's order: add R, forget P, candidate Q, output S."""
     return View(
-        f"rows of gate {k + 1} of 4",
+        f"rows of gate {k + 1} of {of}",
         lambda a, m, s: a[k * s[0] : (k + 1) * s[0]],
-        lambda s, n: (4 * s[0], *s[1:]),
+        lambda s, n: (of * s[0], *s[1:]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import Settings, complete_models, extra_option, json_option, load
 
 
@@ -26,11 +26,7 @@ def models(model: str | None, as_json: bool) -> None:
 
     if model:
         config, _, _ = described(model)
-        rows = [
-            {"name": name, "symbol": rule["symbol"], "value": getattr(config, name)}
-            | {"meaning": rule["meaning"], "choices": rule["choices"]}
-            for name, rule in config.settings().items()
-        ]
+        rows = config.described()
         if as_json:
             return terminal.show_json(rows)
         shown = [
@@ -175,16 +171,7 @@ def dissect(
     if save:
         trace.save(save)
     if as_json:
-        likeliest = [{"id": i, "token": t, "probability": p} for i, t, p in trace.best(top)]
-        steps = [summary.to_json() for summary in trace.summaries()]
-        names = {"family": trace.family, "ids": trace.ids, "tokens": trace.tokens()}
-        found: dict[str, Any] = {**names, "steps": steps, "likeliest": likeliest}
-        if trace.class_names:
-            classes = [{"number": i, "name": n, "probability": p} for i, n, p in trace.best(top)]
-            found |= {"likeliest": [], "classes": classes}
-        if trace.prepared:
-            found["prepared"] = trace.prepared
-        return terminal.show_json(found)
+        return terminal.show_json(trace.to_json(top))
     return terminal.show_trace(trace, top, everything=only is not None, saved=save)
 
 

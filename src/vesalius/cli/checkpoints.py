@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import (
     complete_models,
     complete_specimens,

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import complete_models, extra_option, json_option, load
 
 if TYPE_CHECKING:
     from vesalius.classification import Classification
 
 ALONE = 4
-"""Up to so many inputs have a table of candidates each; more have a row each."""
+"""The most inputs that have a table of candidates each; more have a row each."""
 
 
 @click.command()

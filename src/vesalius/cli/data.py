@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import complete_corpora, json_option
 
 

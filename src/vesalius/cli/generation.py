@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import (
     TEXTS,
     complete_models,
@@ -38,7 +38,7 @@ GREYS = (16, *range(232, 256), 231)
     "-n", "--max-new-tokens", type=int, help="50 unless said; with igpt the rest of the picture."
 )
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
-@click.option("--top-k", type=int, help="Draw from so many of the likeliest.")
+@click.option("--top-k", type=int, help="Draw from the K likeliest tokens.")
 @click.option("--top-p", type=float, help="Draw from the likeliest that have this share together.")
 @click.option("--min-p", type=float, help="Draw from those with this share of the likeliest's.")
 @click.option("--repetition-penalty", type=float, default=1.0, show_default=True)

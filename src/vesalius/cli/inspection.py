@@ -2,7 +2,7 @@
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import complete_models, json_option
 
 

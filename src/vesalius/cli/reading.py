@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
 @click.option(
     "--layer",
     type=click.IntRange(0),
-    help="States after this layer; those that the logits are read from unless said.",
+    help="States after this layer; unless said, the states that the logits are read from.",
 )
 @click.option(
     "--out",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, json_option, text_of
 
 
@@ -41,12 +41,7 @@ def tokenize(
     tokenizer = read_tokenizer(Path(model) if Path(model).is_file() else folder_of(model))
     if tokenizer is None:
         raise NotACheckpoint(f"{model} holds no tokenizer; expected tokenizer.json or vocab files")
-    found = tokenizer.encode_with_offsets(text)
-    rows = [
-        {"id": i, "token": tokenizer.piece(i), "start": start, "end": end}
-        | {"bytes": tokenizer.bytes_of(i).hex(" ")}
-        for i, (start, end) in zip(found.ids, found.offsets, strict=True)
-    ]
+    rows = tokenizer.to_json(text)
     if as_json:
         return terminal.show_json(rows)
     return terminal.show_tokens(text, rows)

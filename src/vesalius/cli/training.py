@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from vesalius import terminal
+from vesalius.cli import terminal
 from vesalius.cli.options import (
     Settings,
     complete_corpora,

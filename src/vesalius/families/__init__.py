@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 MODULES = (ffnn, rnn, lstm, transformer, gpt2, bert, vit, igpt, tst)
 OURS: tuple[Family, ...] = tuple(module.FAMILY for module in MODULES)
+OUR_NAMES = frozenset(
+    name
+    for family in OURS
+    for size, known in family.sizes.items()
+    for name in (family.name, size, *known.aliases)
+)
+"""Names that nobody else need be asked about: looking for other packages takes a while."""
 GROUP = "vesalius.families"
 T = TypeVar("T")
 
@@ -27,7 +34,7 @@ T = TypeVar("T")
 @cache
 def all_families() -> tuple[Family, ...]:
     """Ours, and those of other packages."""
-    from importlib.metadata import entry_points  # which takes a while, and most need only ours
+    from importlib.metadata import entry_points
 
     found = {family.name: family for family in OURS}
     for point in entry_points(group=GROUP):
@@ -47,7 +54,7 @@ def all_families() -> tuple[Family, ...]:
 
 
 class Gathered(Mapping[str, T], Generic[T]):
-    """What families give under names; other packages are looked at where ours have no answer."""
+    """What families give under names; other packages are asked about names that are not ours."""
 
     def __init__(self, given: Callable[[Family], Mapping[str, T]]) -> None:
         self._given = given
@@ -57,8 +64,7 @@ class Gathered(Mapping[str, T], Generic[T]):
         return {name: value for family in families for name, value in self._given(family).items()}
 
     def __getitem__(self, name: str) -> T:
-        ours = self._of(OURS)
-        return ours[name] if name in ours else self._of(all_families())[name]
+        return self._of(OURS if name in OUR_NAMES else all_families())[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._of(all_families()))

@@ -20,10 +20,10 @@ class BlocksConfig(Config):
     embedding: int = setting(768, "d_e", "embedding dimension")
     heads: int = setting(12, "M", "number of attention heads")
     key: int | None = setting(
-        None, "d_k", "dimension of queries and keys; embedding / heads if open"
+        None, "d_k", "dimension of queries and keys; embedding / heads if none"
     )
-    value: int | None = setting(None, "d_v", "dimension of values; embedding / heads if open")
-    feedforward: int | None = setting(None, "d_f", "inner dimension; 4 embedding if open")
+    value: int | None = setting(None, "d_v", "dimension of values; embedding / heads if none")
+    feedforward: int | None = setting(None, "d_f", "inner dimension; 4 embedding if none")
     attention_bias: bool = setting(True, "ζ", "whether attention has biases")
     activation: str = setting(
         "gelu", "g", "activation of the feedforward network", choices=tuple(ACTIVATIONS)
@@ -103,7 +103,7 @@ def block_operations(
 
 
 def neurons(config: BlocksConfig, width: str, more: int = 0) -> str:
-    """What a layer of so many neurons keeps, and so many numbers more for each."""
+    """What a layer of neurons keeps: the activation's numbers for each, and ``more``."""
     count = ACTIVATIONS[config.activation].kept + more
     return width if count == 1 else f"{count} {width}"
 

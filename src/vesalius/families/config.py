@@ -115,3 +115,11 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+    def described(self) -> list[dict[str, Any]]:
+        """Every setting with its symbol, value, meaning and choices, as JSON."""
+        return [
+            {"name": name, "symbol": rule["symbol"], "value": getattr(self, name)}
+            | {"meaning": rule["meaning"], "choices": rule["choices"]}
+            for name, rule in self.settings().items()
+        ]

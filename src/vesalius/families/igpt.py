@@ -25,9 +25,7 @@ class ImageGPTConfig(GPT2Config):
         "layer normalisation, or without mean and bias (rms)",
         choices=("layer", "rms"),
     )
-    start_predicted: bool = setting(
-        True, "U", "whether the token to start from is among those that are predicted"
-    )
+    start_predicted: bool = setting(True, "U", "whether the token to start from is predicted too")
 
     def __post_init__(self) -> None:
         super().__post_init__()

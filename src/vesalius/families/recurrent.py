@@ -16,7 +16,7 @@ class RecurrentConfig(Config):
 
     vocabulary: int = setting(10000, "|V|", "number of words in the vocabulary")
     embedding: int = setting(200, "d_e", "embedding dimension")
-    hidden: int | None = setting(None, "d_o", "width of the layers; embedding if open")
+    hidden: int | None = setting(None, "d_o", "width of the layers; embedding if none")
     layers: int = setting(2, "L", "number of recurrent layers", below=10_000)
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
@@ -27,7 +27,7 @@ class RecurrentConfig(Config):
         if self.tied and self.hidden not in (None, self.embedding):
             raise ImpossibleSetting(
                 f"tied embeddings need hidden {self.hidden} to equal embedding {self.embedding}; "
-                f"set tied to false, or leave hidden open"
+                f"set tied to false, or leave hidden out"
             )
 
     def symbols(self) -> dict[str, Any]:

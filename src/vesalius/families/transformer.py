@@ -102,7 +102,7 @@ def activation_memory(config: TransformerConfig) -> list[Memory]:
 
 
 def decode_state(config: TransformerConfig) -> Memory | None:
-    return memory("KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
+    return memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
 
 
 def other_counts(config: TransformerConfig, count: Count) -> dict[str, int]:

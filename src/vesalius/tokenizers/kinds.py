@@ -47,7 +47,7 @@ def word_pieces(
 
 
 def characters(vocabulary: Mapping[str, int]) -> Any:
-    """Every character is a token, and those that are not there are an error."""
+    """Every character is a token; one that the vocabulary lacks is an error."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
     inner = Tokenizer(models.WordLevel(vocab=dict(vocabulary), unk_token=""))

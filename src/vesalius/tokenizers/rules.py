@@ -116,7 +116,7 @@ def _contracted(word: str) -> list[str]:
 
 
 def _joined(tokens: list[str], names: Sequence[str]) -> list[str]:
-    """Tokens with those that make up a name put together, the longest name first."""
+    """Tokens of a name joined to one, the longest name first."""
     parts = sorted(((split_contractions(name), name) for name in names), key=lambda p: -len(p[0]))
     joined, at = [], 0
     while at < len(tokens):

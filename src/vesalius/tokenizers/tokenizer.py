@@ -78,6 +78,15 @@ class Tokenizer:
         """Ids, and the characters of the text that each stands for."""
         return _encoded(self._run(text))
 
+    def to_json(self, text: str) -> list[dict[str, Any]]:
+        """The tokens of a text: id, token, the characters from start to end, and bytes in hex."""
+        found = self.encode_with_offsets(text)
+        return [
+            {"id": i, "token": self.piece(i), "start": start, "end": end}
+            | {"bytes": self.bytes_of(i).hex(" ")}
+            for i, (start, end) in zip(found.ids, found.offsets, strict=True)
+        ]
+
     def encode_pair(self, first: str, second: str) -> Encoded:
         """Two texts as BERT reads them: [CLS] first [SEP] in segment 0, second [SEP] in 1."""
         if "[SEP]" not in self.special:

@@ -47,7 +47,7 @@ def rows(config: BertConfig) -> list[Row]:
 
 
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Which heads there are: those that the class promises and those that the file holds."""
+    """The heads that the class promises, and the heads that the file holds."""
     # A BertModel may have been made without its pooler.
     promised = promised_by(theirs, {**CLASSES, "BertModel": {}})
     held = {name.rpartition(".")[0] for name in shapes}

@@ -41,7 +41,7 @@ def rows(config: ViTConfig) -> list[Row]:
 
 
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Which heads there are: those that the class promises and those that the file holds."""
+    """The heads that the class promises, and the heads that the file holds."""
     promised = promised_by(theirs, CLASSES)
     return {
         "pooler": "pooler.dense.weight" in shapes,

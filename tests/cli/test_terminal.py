@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from vesalius import terminal
-from vesalius.cli import cli
+from vesalius.cli import cli, terminal
 from vesalius.families import FAMILIES, names
 from vesalius.views import Cell, Table
 

@@ -1,0 +1,21 @@
+"""The layers of the package, top down: each imports only what lies below it."""
+
+LAYERS = [
+    {"__main__"},
+    {"cli"},
+    {"classification", "verification", "evaluation", "conversion", "inspection"},
+    {"peers"},
+    {"training"},
+    {"dissection", "filling", "embedding"},
+    {"generation"},
+    {"inputs", "capabilities", "steps", "counting"},
+    {"model"},
+    {"data"},
+    {"tokenizers"},
+    {"checkpoints"},
+    {"models", "naming"},
+    {"families"},
+    {"equations", "recipes", "specimens"},
+    {"extras", "machine", "views", "arguments"},
+    {"errors"},
+]

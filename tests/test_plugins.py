@@ -1,0 +1,74 @@
+"""A family of another package: installed, and then used as any other is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "gru"
+RECIPE = """
+family = "gru"
+objective = "next-token"
+
+[model]
+layers = 2
+embedding = 16
+
+[data]
+corpus = "stories"
+words = 3000
+tokenizer = "words"
+window = 16
+
+[training]
+steps = 6
+batch = 4
+evaluate_every = 6
+validate_on = 4
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """What runs a command where the example is installed beside everything else."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target"]
+    pip = [sys.executable, "-m", "pip", "install", *options, str(folder), str(EXAMPLE)]
+    subprocess.run(pip, check=True, capture_output=True)
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths}
+
+    def run(*arguments, **options):
+        command = [sys.executable, "-m", "vesalius", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, **options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(installed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gru")
+    (folder / "gru.toml").write_text(RECIPE)
+    installed("train", "gru.toml", "--out", "run", cwd=folder)
+    return str(folder / "run" / "model")
+
+
+def test_it_is_listed_and_counted(installed):
+    assert "GRU language model" in installed("models")
+    found = json.loads(installed("count", "cho-2014", "--cost", "--json"))
+    words, width = 10000, 1000
+    assert found["total"] == 2 * words * width + 3 * width * (2 * width + 1)
+    assert found["cost"]["carried_bytes"] == {"state, in all": 4 * width}
+
+
+def test_it_is_trained_dissected_and_verified(installed, trained):
+    trace = json.loads(installed("dissect", trained, "--ids", "3 1 4", "--json"))
+    assert {"r[1,1]", "z[2,3]", "h[2,3]", "Z", "Y_hat"} <= {step["name"] for step in trace["steps"]}
+    assert json.loads(installed("verify", trained, "--json"))["agrees"]
+    measured = json.loads(installed("evaluate", trained, "stories", "--json"))
+    assert 0 < measured["loss"] < 6
