@@ -10,12 +10,12 @@ from lively import MODELS, error, lively
 from vesalius import create
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange
 from vesalius.generation.engines import engine
-from vesalius.generation.engines.compiled import TOGETHER
+from vesalius.generation.engines.compiled import PREFILL_TOKENS
 from vesalius.generation.kernels import vectors
 from vesalius.generation.quantisation import quantise, rounded
 
 IN_PIECES = {**MODELS, "many words": ("rnn", {"vocabulary": 20_011, "embedding": 64})}
-IDS = np.random.default_rng(7).integers(0, 101, TOGETHER + 12)
+IDS = np.random.default_rng(7).integers(0, 101, PREFILL_TOKENS + 12)
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=MODELS.keys())
@@ -36,48 +36,48 @@ def expected(model, ids):
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("int8", 5e-4)])
 def test_prompts_and_steps_give_the_networks_logits(model, dtype, bound):
-    """Sums in bytes are exact; what is left is the rounding of vectors to 16 bits."""
+    """Sums in int8 are exact; what is left is the rounding of vectors to 16 bits."""
     network = model if dtype == "float32" else rounded(model)
     session = engine(model, dtype, threads=1).session(3, len(IDS))
-    short, long = IDS[:6], IDS[: TOGETHER + 4]
-    assert error(session.read(0, short), expected(network, short)) < bound
-    assert error(session.read(1, long), expected(network, long)) < bound
+    short, long = IDS[:6], IDS[: PREFILL_TOKENS + 4]
+    assert error(session.prefill([0], [short])[0], expected(network, short)) < bound
+    assert error(session.prefill([1], [long])[0], expected(network, long)) < bound
     session.copy(1, 2)
     for i in range(3):
-        got = session.step([1, 0], [IDS[TOGETHER + 4 + i], IDS[6 + i]])
-        assert error(got[0], expected(network, IDS[: TOGETHER + 5 + i])) < bound
+        got = session.step([1, 0], [IDS[PREFILL_TOKENS + 4 + i], IDS[6 + i]])
+        assert error(got[0], expected(network, IDS[: PREFILL_TOKENS + 5 + i])) < bound
         assert error(got[1], expected(network, IDS[: 7 + i])) < bound
     assert error(session.step([2], [5])[0], expected(network, [*long, 5])) < bound
-    assert error(session.read(1, short), expected(network, short)) < bound
+    assert error(session.prefill([1], [short])[0], expected(network, short)) < bound
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 11, 12, 13, TOGETHER, TOGETHER + 1])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 11, 12, 13, PREFILL_TOKENS, PREFILL_TOKENS + 1])
 def test_prompts_of_all_lengths_fill_their_tiles(length):
     model = lively(*MODELS["other widths"])
     session = engine(model, threads=1).session(1, length + 1)
-    assert error(session.read(0, IDS[:length]), expected(model, IDS[:length])) < 1e-5
+    assert error(session.prefill([0], [IDS[:length]])[0], expected(model, IDS[:length])) < 1e-5
     got = session.step([0], IDS[length : length + 1])[0]
     assert error(got, expected(model, IDS[: length + 1])) < 1e-5
 
 
-def test_prompts_are_read_together(model):
-    """Of different lengths, across the number of tokens that are read at once."""
-    prompts = [IDS[:5], IDS[3:4], IDS[2 : TOGETHER + 1], IDS[7:9], IDS[1:8]]
-    session = engine(model, threads=1).session(6, TOGETHER + 2)
+def test_prompts_of_several_sequences_are_read_at_once(model):
+    """Of different lengths, across the limit of tokens that prefill reads at once."""
+    prompts = [IDS[:5], IDS[3:4], IDS[2 : PREFILL_TOKENS + 1], IDS[7:9], IDS[1:8]]
+    session = engine(model, threads=1).session(6, PREFILL_TOKENS + 2)
     slots = [4, 0, 5, 1, 2]
-    got = session.read_many(slots, prompts).copy()
+    got = session.prefill(slots, prompts).copy()
     following = session.step(slots, IDS[:5])
     for i, prompt in enumerate(prompts):
         assert error(got[i], expected(model, prompt)) < 1e-5
         assert error(following[i], expected(model, [*prompt, IDS[i]])) < 1e-5
 
 
-def test_prompts_have_room_however_short_the_sequences_are():
+def test_prompts_fit_however_short_the_sequences_are():
     model = lively(*MODELS["gpt2"])
     for count, length in ((2, 6), (40, 4)):
         prompts = [IDS[i : i + length - i % 2] for i in range(count)]
         session = engine(model, threads=1).session(count, length + 1)
-        got = session.read_many(range(count), prompts)
+        got = session.prefill(range(count), prompts)
         for row, prompt in zip(got, prompts, strict=True):
             assert error(row, expected(model, prompt)) < 1e-5
 
@@ -86,26 +86,26 @@ def test_prompts_have_room_however_short_the_sequences_are():
 def test_a_vocabulary_may_be_smaller_than_a_tile(family):
     model = lively(family, {"vocabulary": 3, "layers": 1, "embedding": 24})
     session = engine(model, threads=1).session(2, 9)
-    got = session.read_many([0, 1], [IDS[:5] % 3, IDS[5:9] % 3])
+    got = session.prefill([0, 1], [IDS[:5] % 3, IDS[5:9] % 3])
     assert error(got[0], expected(model, IDS[:5] % 3)) < 1e-5
     assert error(got[1], expected(model, IDS[5:9] % 3)) < 1e-5
 
 
-def test_sums_of_wide_rows_of_bytes_do_not_overflow():
+def test_sums_of_wide_int8_rows_do_not_overflow():
     model = create("ffnn", vocabulary=7, embedding=1024, context=8, hidden=8, activation="relu")
     for name, array in model.state.items():
         model.state[name] = np.full_like(array, 1 if array.ndim == 2 else 0)
     session = engine(model, "int8", threads=1).session(2, 8)
-    got = session.read_many([0, 1], [IDS[:8] % 7, IDS[8:16] % 7])
+    got = session.prefill([0, 1], [IDS[:8] % 7, IDS[8:16] % 7])
     assert got == pytest.approx(8192 * 8, rel=1e-3)
 
 
-def test_bytes_with_plain_vectors_serve_processors_without_pairs(monkeypatch):
+def test_int8_with_float32_vectors_serves_processors_without_pairs(monkeypatch):
     monkeypatch.setattr(vectors, "PAIRS", False)
     model = lively(*MODELS["gpt2"])
     session = engine(model, "int8", threads=1).session(2, 64)
     network = rounded(model)
-    assert error(session.read(0, IDS[:6]), expected(network, IDS[:6])) < 1e-5
+    assert error(session.prefill([0], [IDS[:6]])[0], expected(network, IDS[:6])) < 1e-5
     assert error(session.step([0], IDS[6:7])[0], expected(network, IDS[:7])) < 1e-5
 
 
@@ -119,9 +119,9 @@ def test_threads_give_the_very_same_numbers_as_one(name, dtype, count, monkeypat
     sessions = [engine(model, dtype, threads=n).session(3, len(IDS)) for n in (1, count)]
     for _ in range(2):  # the first time is on one thread anyway
         for length in (len(IDS), 9):
-            one, two = (s.read(0, IDS[:length]).copy() for s in sessions)
+            one, two = (s.prefill([0], [IDS[:length]])[0].copy() for s in sessions)
             assert (one == two).all()
-        one, two = (s.read_many([2, 1], [IDS[:7], IDS[4:6]]).copy() for s in sessions)
+        one, two = (s.prefill([2, 1], [IDS[:7], IDS[4:6]]).copy() for s in sessions)
         assert (one == two).all()
         for token in IDS[9:30]:
             one, two = (s.step([2], [token]).copy() for s in sessions)
@@ -135,7 +135,7 @@ def test_any_number_of_sequences_goes_along(rows):
     model = lively(*MODELS["gpt2"])
     session = engine(model, threads=1).session(rows, 40)
     for slot in range(rows):
-        session.read(slot, IDS[slot : slot + 5])
+        session.prefill([slot], [IDS[slot : slot + 5]])[0]
     order = np.random.default_rng(0).permutation(rows)
     got = session.step(order, order)
     for row, slot in zip(got, order, strict=True):
@@ -144,7 +144,7 @@ def test_any_number_of_sequences_goes_along(rows):
 
 def test_a_full_sequence_says_so():
     session = engine(lively(*MODELS["gpt2"]), threads=1).session(1, 7)
-    session.read(0, IDS[:6])
+    session.prefill([0], [IDS[:6]])[0]
     assert not session.full(0)
     session.step([0], [1])
     assert session.full(0)
@@ -156,8 +156,8 @@ def test_a_full_sequence_says_so():
 def test_ids_outside_the_vocabulary_are_refused(model, ids):
     session = engine(model, threads=1).session(1, 9)
     with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
-        session.read(0, ids)
-    session.read(0, [1])
+        session.prefill([0], [ids])[0]
+    session.prefill([0], [[1]])[0]
     with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
         session.step([0], ids[-1:])
     assert error(session.step([0], [2])[0], expected(model, [1, 2])) < 1e-5
@@ -180,7 +180,7 @@ def test_engines_are_made_once_and_refuse_what_they_cannot_be(monkeypatch):
 def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
     model = lively("gpt2", {**MODELS["gpt2"][1], "context": 1100})
     session = engine(model, threads=1).session(1, 1100)
-    session.read(0, IDS[:2])
+    session.prefill([0], [IDS[:2]])[0]
     session.step([0], [0])  # which may compile
     held = []
     tracemalloc.start()

@@ -151,7 +151,7 @@ def test_ids_beyond_the_vocabulary_are_refused(long, monkeypatch):
 
 def logits_of(model):
     session = engine(model, threads=1).session(1, 8)
-    return session.read(0, [3, 1, 4]).copy()
+    return session.prefill([0], [[3, 1, 4]])[0].copy()
 
 
 EDITS = {

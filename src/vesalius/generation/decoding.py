@@ -233,7 +233,7 @@ class _Run:
         prompts = [self.sequences[slot].before for slot in firsts]
         if self.context:
             prompts = [prompt[-self.context :] for prompt in prompts]
-        logits = self.session.read_many(firsts, prompts)
+        logits = self.session.prefill(firsts, prompts)
         for slot in range(len(self.sequences)):
             if slot not in firsts:
                 self.session.copy(slot - 1, slot)
@@ -275,7 +275,7 @@ class _Run:
                 assert self.context is not None
                 sequence = self.sequences[slot]
                 kept = (sequence.before + sequence.new)[-max(1, self.context // 2) :]
-                self.session.read(slot, kept[:-1])
+                self.session.prefill([slot], [kept[:-1]])
         return self.session.step(active, [self.sequences[slot].new[-1] for slot in active])
 
 

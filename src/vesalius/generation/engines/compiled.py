@@ -1,4 +1,4 @@
-"""What compiled engines have in common: packed weights, sequences in slots, teams of threads."""
+"""What compiled engines have in common: packed weights, sequences in slots, a pool of threads."""
 
 import logging
 import math
@@ -17,17 +17,17 @@ from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
 from vesalius.generation.kernels import vectors
-from vesalius.generation.kernels.products import Matrices, Room, tiled
-from vesalius.generation.kernels.teams import team
+from vesalius.generation.kernels.products import Matrices, Scratch, tiled
+from vesalius.generation.kernels.threads import pool
 from vesalius.generation.quantisation import quantise
 from vesalius.model import Model
 
 PAGE = 4096
-TOGETHER = 128
-"""Tokens of prompts that are read at once, at most."""
+PREFILL_TOKENS = 128
+"""Tokens of prompts that prefill reads at once, at most."""
 LOCK = threading.Lock()
-"""Kernels run one after the other, each on all threads, whoever asks for them."""
-if hasattr(os, "register_at_fork"):  # none is running when a process becomes two
+"""One kernel runs at a time, on all threads."""
+if hasattr(os, "register_at_fork"):  # no kernel runs while a process forks
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
     )
@@ -38,23 +38,22 @@ Logits = Float[Array, "rows V"]
 
 
 class Session(ABC):
-    """So many sequences of an engine, each in its slot."""
+    """A number of sequences, each in its slot."""
 
-    def __init__(self, engine: "Engine", slots: int, together: int = 1) -> None:
+    def __init__(self, engine: "Engine", slots: int, tokens: int = 1) -> None:
         self.engine = engine
-        # Tiles may begin at any row and end beyond the last. Whole pages of rows, so that each
-        # thread's own begin at the same place of one.
-        self.rows = tiled(max(slots, together) + vectors.VECTORS, PAGE // vectors.LINE)
+        # Tiles may begin at any row and end beyond the last. Rows fill whole pages, so that the
+        # vectors of each thread have the same offset in a page.
+        self.rows = tiled(max(slots, tokens) + vectors.VECTORS, PAGE // vectors.CACHE_LINE)
         self.logits = np.zeros((slots + vectors.VECTORS, engine.outputs), np.float32)
 
-    def room(self, widest: int) -> Room:
+    def scratch(self, widest: int) -> Scratch:
         kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
-        parts = self.engine.threads
-        x = np.zeros((parts, self.rows, _columns(widest)), kind)
-        return Room(x, np.ones((parts, self.rows), np.float32))
+        shape = self.engine.threads, self.rows
+        return Scratch(np.zeros((*shape, _columns(widest)), kind), np.ones(shape, np.float32))
 
     def known(self, ids: Ids) -> Int[Array, " n"]:
-        """Ids that compiled code may look up: it does not check."""
+        """Ids within the vocabulary: compiled code does not check."""
         read = np.asarray(ids, np.int64)
         if read.size and not (read.min() >= 0 and read.max() < self.engine.vocabulary):
             raise TokenOutOfRange(
@@ -64,31 +63,29 @@ class Session(ABC):
         return read
 
     def shared(self, *widths: int) -> list[Array]:
+        """Vectors that all threads write to."""
         return [_zeros((self.rows, _columns(width)), PAGE // 2) for width in widths]
 
-    def own(self, *widths: int) -> list[Array]:
-        """Room that each thread has for itself."""
+    def per_thread(self, *widths: int) -> list[Array]:
+        """Vectors that each thread has for itself."""
         shape = self.engine.threads, self.rows
         return [_zeros((*shape, _columns(width)), PAGE // 2) for width in widths]
 
     @abstractmethod
-    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
-        """Begin sequences anew with these tokens; the logits of the next, until the next call."""
-
-    def read(self, slot: int, ids: Ids) -> Float[Array, " V"]:
-        return self.read_many([slot], [ids])[0]
+    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """Begin sequences anew with prompts; the logits after each, valid until the next call."""
 
     @abstractmethod
     def step(self, slots: Ids, ids: Ids) -> Logits:
-        """One more token of each of these; the logits of the next, until the next call."""
+        """Decode one token of each sequence; the logits after it, valid until the next call."""
 
     def full(self, slot: int) -> bool:
-        """Whether a sequence has no room for one more token."""
+        """Whether a sequence has no space for one more token."""
         return False
 
     @abstractmethod
     def copy(self, source: int, target: int) -> None:
-        """Let one sequence begin as another is."""
+        """Make the sequence in one slot a copy of another."""
 
 
 class Engine(ABC):
@@ -105,13 +102,13 @@ class Engine(ABC):
 
     def run(self, kernel: Any, *arguments: Any) -> None:
         """Run a kernel on all threads; for the first time on one, when it may be compiled."""
-        crew = team(self.threads)
+        threads = pool(self.threads)
         if kernel in self.ready:
-            crew.run(kernel, *arguments)
+            threads.run(kernel, *arguments)
             return
-        with event.install_listener("numba:compile", _Said()):
-            kernel.compile(tuple(map(typeof, (crew.alone, *arguments))))
-        kernel(crew.alone, *arguments)
+        with event.install_listener("numba:compile", _Compiling()):
+            kernel.compile(tuple(map(typeof, (threads.alone, *arguments))))
+        kernel(threads.alone, *arguments)
         self.ready.add(kernel)
 
     def with_threads(self, threads: int) -> "Engine":
@@ -122,10 +119,10 @@ class Engine(ABC):
 
     @abstractmethod
     def session(self, slots: int, length: int) -> Session:
-        """Room for so many sequences of so many tokens at most."""
+        """A number of sequences, each of at most this length."""
 
     def matrices(self, *parts: Iterable[tuple[Array, Array | None]]) -> Matrices:
-        """Matrices of all layers, each of parts one below the other, with their biases."""
+        """One matrix of every layer; each is made of parts, one below the other, with biases."""
         layers = [list(layer) for layer in parts]
         rows = sum(len(weight) for weight, _ in layers[0]) if layers else 1
         width = layers[0][0][0].shape[1] if layers else 1
@@ -149,35 +146,35 @@ class Engine(ABC):
         return made
 
 
-def _zeros(shape: tuple[int, ...], after: int, kind: type = np.float32) -> Array:
-    """Zeros that begin so many bytes after a page of memory does.
+def _zeros(shape: tuple[int, ...], offset: int, kind: type = np.float32) -> Array:
+    """Zeros at this offset in a page of memory: 0 for matrices, half a page for vectors.
 
-    Vectors half a page after matrices: where rows are whole pages, the two would otherwise be in
-    each other's place in the cache all along, at three quarters of the speed.
+    At one offset, rows of whole pages and the vector they are multiplied by would fall into the
+    same sets of the L1 cache (4K aliasing) and evict each other, at three quarters of the speed.
     """
     size = math.prod(shape) * np.dtype(kind).itemsize
-    room = np.zeros(size + PAGE, np.uint8)
-    start = (after - room.ctypes.data) % PAGE
-    return room[start : start + size].view(kind).reshape(shape)
+    memory = np.zeros(size + PAGE, np.uint8)
+    start = (offset - memory.ctypes.data) % PAGE
+    return memory[start : start + size].view(kind).reshape(shape)
 
 
 def _columns(width: int) -> int:
-    """Columns of vectors that matrices meet: zeros up to whole tiles, and a line of the cache.
+    """Columns of vectors that are multiplied: padded to whole tiles, and by a cache line.
 
-    Rows of a power of two of bytes would drive each other out of the cache.
+    Without it, rows of 2ⁿ bytes would fall into the same sets of the cache (4K aliasing).
     """
-    return tiled(width, vectors.PADDING) + vectors.LINE // 4
+    return tiled(width, vectors.PADDING) + vectors.CACHE_LINE // 4
 
 
-class _Said(event.Listener):  # type: ignore[misc]
-    """Says that a kernel is compiled, which takes seconds; one that was kept is only loaded."""
+class _Compiling(event.Listener):  # type: ignore[misc]
+    """Says once that kernels are compiled, which takes seconds; the cache loads them at once."""
 
     said = False
 
     def on_start(self, _: object) -> None:
-        if not _Said.said:
+        if not _Compiling.said:
             LOG.warning("compiling kernels for this processor, which takes a while the first time")
-        _Said.said = True
+        _Compiling.said = True
 
     def on_end(self, _: object) -> None:
         pass

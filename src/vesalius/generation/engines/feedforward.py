@@ -1,4 +1,4 @@
-"""Decoding with the feedforward language model."""
+"""The feedforward language model."""
 
 from collections.abc import Sequence
 
@@ -39,18 +39,18 @@ class FeedforwardEngine(Engine):
 
 
 class FeedforwardSession(Session):
-    """The window of each sequence; what stands before a text reads as ends of other texts."""
+    """Sequences with the window that each sees; before a text stand end-of-text tokens."""
 
     def __init__(self, engine: FeedforwardEngine, slots: int) -> None:
         super().__init__(engine, slots)
         self.weights, config, self.start = engine.weights, engine.config, engine.start
         joined, hidden = self.shared(config.context * config.embedding, config.hidden)
-        (x,) = self.own(config.hidden)
-        room = self.room(max(config.context * config.embedding, config.hidden))
-        self.state = FeedforwardState(joined, hidden, x, room)
+        (x,) = self.per_thread(config.hidden)
+        scratch = self.scratch(max(config.context * config.embedding, config.hidden))
+        self.state = FeedforwardState(joined, hidden, x, scratch)
         self.windows = np.zeros((slots, config.context), np.int64)
 
-    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]
         for slot, ids in zip(chosen, read, strict=True):
             window = self.windows[slot]

@@ -1,4 +1,4 @@
-"""Decoding with recurrent networks: rnn and lstm."""
+"""Recurrent networks: rnn and lstm."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class RecurrentEngine(Engine):
             others=self.matrices(*(joined(l) for l in range(1, config.layers))),
             output=self.matrices([(output, state.get("output_bias"))]),
             activation=ACTIVATIONS[getattr(config, "activation", "tanh")],
-            below=config.embedding,
+            embedding=config.embedding,
         )
 
     def session(self, slots: int, length: int) -> "RecurrentSession":
@@ -34,7 +34,7 @@ class RecurrentEngine(Engine):
 
 
 class RecurrentSession(Session):
-    """The state that each sequence carries."""
+    """Sequences with the state that each carries."""
 
     def __init__(self, engine: RecurrentEngine, slots: int) -> None:
         super().__init__(engine, slots)
@@ -42,7 +42,7 @@ class RecurrentSession(Session):
         width = config.hidden or config.embedding
         summed_rows = engine.weights.first.weight.shape[1]  # of four gates, or of the state alone
         embedded, summed = self.shared(config.embedding, summed_rows)
-        first, joined, top = self.own(config.embedding + width, 2 * width, width)
+        first, joined, top = self.per_thread(config.embedding + width, 2 * width, width)
         self.state = RecurrentState(
             hidden=np.zeros((config.layers, slots, width), np.float32),
             cells=np.zeros((config.layers, slots, width), np.float32),
@@ -51,11 +51,11 @@ class RecurrentSession(Session):
             joined=joined,
             top=top,
             summed=summed,
-            room=self.room(max(config.embedding + width, 2 * width)),
+            scratch=self.scratch(max(config.embedding + width, 2 * width)),
         )
 
-    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
-        """All prompts side by side, token by token, each until its end."""
+    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """All prompts side by side, token by token, each to its end."""
         chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]
         for part in (self.state.hidden, self.state.cells):
             part[:, chosen] = 0
@@ -75,10 +75,10 @@ class RecurrentSession(Session):
             self._step(self.known(ids), chosen, True)
         return self.logits[: len(chosen)]
 
-    def _step(self, ids: Array, slots: Array, read: bool) -> None:
+    def _step(self, ids: Array, slots: Array, with_logits: bool) -> None:
         embedding = self.engine.embedding
         self.state.embedded[: len(ids), : embedding.shape[1]] = embedding[ids]
-        arguments = self.weights, self.state, slots, self.logits, read
+        arguments = self.weights, self.state, slots, self.logits, with_logits
         self.engine.run(recurrent_step, *arguments)
 
     def copy(self, source: int, target: int) -> None:

@@ -1,4 +1,4 @@
-"""Transformers: transformer, gpt2 and igpt, which decode, and bert, which reads whole texts."""
+"""Transformers with a KV cache: transformer, gpt2 and igpt decode, bert reads whole texts."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.compiled import LOCK, TOGETHER, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, PREFILL_TOKENS, Engine, Ids, Logits, Session
 from vesalius.generation.engines.reference import States, normalise, position_vectors
 from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
 from vesalius.generation.kernels.transformer import (
@@ -52,7 +52,7 @@ class TransformerEngine(Engine):
             feedforward_norm=norms(f"blocks.{l}.feedforward_norm" for l in layers),
             inner=every("feedforward.inner"),
             outer=every("feedforward.outer"),
-            # What bert's heads give is read from its states.
+            # Bert has none: its heads read hidden states.
             output=self.matrices(*([[pair(output)]] if hasattr(config, "tied") else [])),
             activation=ACTIVATIONS[config.activation],
             norm_first=config.symbols()["variant"] == 2,
@@ -80,16 +80,16 @@ class TransformerEngine(Engine):
 
 
 class TransformerSession(Session):
-    """Keys and values of all tokens so far, in room that was taken at the beginning."""
+    """Sequences with their KV cache: keys and values of all tokens so far, allocated once."""
 
     engine: TransformerEngine
 
     def __init__(
         self, engine: TransformerEngine, slots: int, length: int, layer: int | None = None
     ) -> None:
-        # What sees all of its sequence has to be read at once.
-        self.together = TOGETHER if engine.causal else max(TOGETHER, slots * length)
-        super().__init__(engine, slots, min(slots * length, self.together))
+        # Without a causal mask, a sequence has to be read all at once.
+        self.most = PREFILL_TOKENS if engine.causal else max(PREFILL_TOKENS, slots * length)
+        super().__init__(engine, slots, min(slots * length, self.most))
         self.weights, self.positions = engine.weights, engine.positions
         self.final = engine.weights.norm_first and layer is None
         if layer is not None:
@@ -101,11 +101,11 @@ class TransformerSession(Session):
         )
         d_k, d_v = tiled(s["d_k"], LANES), tiled(s["d_v"], ROWS)
         tokens = tiled(tiled(length, LANES), ROWS)
-        x, normed, queries, scores, mixed = self.own(s["d_e"], s["d_e"], d_k, tokens, d_v)
+        x, normed, queries, scores, mixed = self.per_thread(s["d_e"], s["d_e"], d_k, tokens, d_v)
         self.length = length
         self.state = TransformerState(
-            keys=np.zeros((s["L"], slots, s["M"], tokens, d_k), np.float32),
-            values=np.zeros((s["L"], slots, s["M"], tokens, s["d_v"]), np.float32),
+            key_cache=np.zeros((s["L"], slots, s["M"], tokens, d_k), np.float32),
+            value_cache=np.zeros((s["L"], slots, s["M"], tokens, s["d_v"]), np.float32),
             embedded=embedded,
             x=x,
             normed=normed,
@@ -115,14 +115,14 @@ class TransformerSession(Session):
             inner=inner,
             queries=queries,
             scores=scores,
-            turned=np.zeros((engine.threads, d_v * tokens), np.float32),
+            transposed=np.zeros((engine.threads, d_v * tokens), np.float32),
             mixed=mixed,
-            room=self.room(max(s["d_e"], s["Md_v"], s["d_f"])),
+            scratch=self.scratch(max(s["d_e"], s["Md_v"], s["d_f"])),
         )
         self.lengths = np.zeros(slots, np.int64)
 
-    def read_many(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
-        """All prompts, one after the other, so many tokens at a time."""
+    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        """Prompts as one row of tokens, of which a kernel reads ``PREFILL_TOKENS`` at a time."""
         lengths = [len(prompt) for prompt in prompts]
         assert max(lengths) <= self.length, "a session is made for what it will hold"
         read = self.known(np.concatenate([np.asarray(prompt, np.int64) for prompt in prompts]))
@@ -130,8 +130,8 @@ class TransformerSession(Session):
         positions = np.concatenate([np.arange(length) for length in lengths])
         ends = np.cumsum(lengths) - 1
         with LOCK:
-            for start in range(0, len(read), TOGETHER):
-                part = slice(start, start + TOGETHER)
+            for start in range(0, len(read), PREFILL_TOKENS):
+                part = slice(start, start + PREFILL_TOKENS)
                 here = (ends >= start) & (ends < part.stop)
                 wanted, logits = ends[here] - start, self.logits[np.argmax(here) :]
                 self._step(read[part], chosen[part], positions[part], wanted, logits)
@@ -141,7 +141,7 @@ class TransformerSession(Session):
     def extend(
         self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
     ) -> list[States]:
-        """Go on with sequences; the states of their new tokens."""
+        """Continue sequences; the hidden states of their new tokens."""
         chosen, lengths = np.asarray(slots, np.int64), np.array([len(row) for row in rows])
         before = self.lengths[chosen]
         assert (before + lengths).max() <= self.length, "a session is made for what it will hold"
@@ -154,8 +154,8 @@ class TransformerSession(Session):
         width, nothing = self.engine.embedding.shape[1], np.zeros(0, np.int64)
         states = np.empty((len(read), width), np.float32)
         with LOCK:
-            for start in range(0, len(read), self.together):
-                part = slice(start, min(start + self.together, len(read)))
+            for start in range(0, len(read), self.most):
+                part = slice(start, min(start + self.most, len(read)))
                 arguments = read[part], places[part], positions[part], nothing, self.logits
                 self._step(*arguments, self.engine.segments[kinds[part]])
                 states[part] = self.state.x[0, : part.stop - start, :width]
@@ -180,8 +180,8 @@ class TransformerSession(Session):
 
     def copy(self, source: int, target: int) -> None:
         n = self.lengths[target] = self.lengths[source]
-        for kept in (self.state.keys, self.state.values):
-            kept[:, target, :, :n] = kept[:, source, :, :n]
+        for cache in (self.state.key_cache, self.state.value_cache):
+            cache[:, target, :, :n] = cache[:, source, :, :n]
 
     def _step(
         self,

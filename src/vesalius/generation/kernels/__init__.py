@@ -1,6 +1,6 @@
-"""Compiled kernels that take sequences one token further, or through their prompts.
+"""Compiled kernels: prefill, which reads prompts, and decode, which goes one token further.
 
-Each is run by all threads of a team. A matrix is read once for all vectors, in float32 or as bytes
-with a scale for each of its rows; bytes meet vectors of 16-bit integers, where the processor is
-quick at that.
+All threads of a pool run each of them. A matrix is read once for all sequences, in float32 or in
+int8 with one scale a row. Int8 weights are multiplied with activations of 16 bits where the
+processor is quick at that.
 """

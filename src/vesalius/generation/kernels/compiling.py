@@ -1,7 +1,7 @@
-"""How kernels are compiled, by Numba when they are first used, and where they are kept.
+"""Just-in-time compilation by Numba, and a cache of compiled kernels on disk.
 
-Numba's own cache falls back on the package's folder where the named one cannot be written, fails on
-damaged files, and stops a computation that cannot be kept. This one compiles anew instead.
+Numba's own cache writes into the package where its folder cannot be written, fails on damaged
+files, and stops a computation that it cannot store. This one compiles again instead.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from numba.core import caching
 from vesalius.errors import BrokenFile, Unwritable
 from vesalius.machine import cache_folder, not_kept
 
-SUMS = {"reassoc", "contract", "nsz", "nnan"}  # what sums and maxima in vectors need
+SUMS = {"reassoc", "contract", "nsz", "nnan"}  # what LLVM needs to vectorise sums and maxima
 
 
 def _digest() -> str:
-    """One of all files that make kernels.
+    """A digest of all source files of kernels.
 
-    Numba itself looks at one file alone, and takes what was made with another version of the rest.
+    Numba looks at a kernel's own file alone, and would use machine code of stale other files.
     """
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
@@ -32,7 +32,7 @@ def _folder() -> Path:
 
 
 class _Place(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):  # type: ignore[misc]
-    """The folder of a function's files: one for each version of what makes kernels."""
+    """The folder of a function's files: one for each version of the kernels' source."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
@@ -72,7 +72,7 @@ class _Sealed(caching.IndexDataCacheFile):  # type: ignore[misc]
 
 
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """Compiled kernels on disk, where there is room for them; without, they are compiled anew."""
+    """Compiled kernels on disk. What cannot be stored there is compiled again."""
 
     _impl_class = _Placed
 
@@ -97,7 +97,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
             not_kept("compiled kernels", self._cache_path, error)
 
     def _discard(self) -> None:
-        """Remove what is damaged, which saving would read again."""
+        """Remove the damaged index, which saving would read again."""
         with suppress(OSError):
             Path(self._cache_file._index_path).unlink()
 

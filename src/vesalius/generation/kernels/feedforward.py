@@ -1,12 +1,12 @@
-"""A step of the feedforward language model."""
+"""A decode step of the feedforward language model."""
 
 from typing import NamedTuple
 
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.products import NONE, Matrices, Room, multiply
-from vesalius.generation.kernels.teams import Member, call_others, meet
+from vesalius.generation.kernels.products import NONE, Matrices, Scratch, multiply
+from vesalius.generation.kernels.threads import Worker, barrier, wake
 
 
 class FeedforwardWeights(NamedTuple):
@@ -21,22 +21,22 @@ class FeedforwardState(NamedTuple):
     """The embeddings of a window, one beside the other."""
     hidden: Array
     x: Array
-    room: Room
+    scratch: Scratch
 
 
 @compiled
 def feedforward_step(
-    member: Member, w: FeedforwardWeights, s: FeedforwardState, n: int, logits: Array
+    worker: Worker, w: FeedforwardWeights, s: FeedforwardState, n: int, logits: Array
 ) -> None:
-    """Windows that are embedded already to logits."""
-    call_others(member)
-    multiply(member, w.first, 0, s.joined[:n], s.room, s.hidden, w.activation)
-    meet(member)
+    """The logits of n windows, whose tokens are embedded already."""
+    wake(worker)
+    multiply(worker, w.first, 0, s.joined[:n], s.scratch, s.hidden, w.activation)
+    barrier(worker)
     for l in range(len(w.others.weight)):
-        hidden = s.x[member.part][:n]
+        hidden = s.x[worker.thread][:n]
         hidden[:] = s.hidden[:n]
-        meet(member)
-        multiply(member, w.others, l, hidden, s.room, s.hidden, w.activation)
-        meet(member)
-    multiply(member, w.output, 0, s.hidden[:n], s.room, logits, NONE)
-    meet(member)
+        barrier(worker)
+        multiply(worker, w.others, l, hidden, s.scratch, s.hidden, w.activation)
+        barrier(worker)
+    multiply(worker, w.output, 0, s.hidden[:n], s.scratch, logits, NONE)
+    barrier(worker)

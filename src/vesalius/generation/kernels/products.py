@@ -1,4 +1,4 @@
-"""Products of matrices with a few vectors, and what is done to their results."""
+"""Products of matrices with a few vectors, and the activations of their results."""
 
 import math
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from numba.extending import overload, register_jitable
 from numpy import ndarray as Array
 
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.teams import Member, meet, take
+from vesalius.generation.kernels.threads import Worker, barrier, next_chunk
 from vesalius.generation.kernels.vectors import ROWS, VECTORS, tile
 
 NONE, RELU, SIGMOID, TANH, GELU, GELU_TANH, GELU_10, QUICK_GELU, SILU = range(9)
@@ -33,13 +33,13 @@ ACTIVATIONS = {
     "sqrtsoftplus": SQRTSOFTPLUS,
 }
 WIDE = 2**14
-"""Bytes of a vector from which on it is not kept in the cache beside the rows that it meets."""
-LEFT, PIECE = 8, 2**17
-"""One row out of so many is left to whichever thread comes first, about so many bytes at a time."""
-one_by_one = tile(1, 1, 4, fetches=True)
-several_by_one = tile(ROWS, 1, 1, fetches=False)
-several_first = tile(ROWS, VECTORS, 1, fetches=True)
-several = tile(ROWS, VECTORS, 1, fetches=False)
+"""Bytes from which on a vector does not stay in the L1 cache beside rows of the matrix."""
+DYNAMIC, CHUNK_BYTES = 8, 2**17
+"""One eighth of the rows is scheduled dynamically, in chunks of about this size."""
+one_by_one = tile(1, 1, 4, prefetches=True)
+several_by_one = tile(ROWS, 1, 1, prefetches=False)
+several_prefetching = tile(ROWS, VECTORS, 1, prefetches=True)
+several = tile(ROWS, VECTORS, 1, prefetches=False)
 
 
 class Matrices(NamedTuple):
@@ -50,8 +50,8 @@ class Matrices(NamedTuple):
     bias: Array
 
 
-class Room(NamedTuple):
-    """Where a product's vectors are made ready, one by each thread, several in the first's part."""
+class Scratch(NamedTuple):
+    """Memory for the operands of a product, a part for each thread; ``scratch_of`` says whose."""
 
     x: Array
     scale: Array
@@ -59,13 +59,13 @@ class Room(NamedTuple):
 
 @register_jitable
 def tiled(count: int, tile: int) -> int:
-    """So many rows or columns, filled up to whole tiles."""
+    """A number of rows or columns, rounded up to whole tiles."""
     return -(-count // tile) * tile
 
 
 @compiled
 def exponential(x: Any) -> Any:
-    """e^x in float32, to its last digits, in a form that vectors can take."""
+    """e^x in float32, to its last digits, in a form that LLVM vectorises."""
     x = min(max(x, np.float32(-87)), np.float32(88))
     power = np.floor(x * np.float32(1 / math.log(2)) + np.float32(0.5))
     r = x - power * np.float32(math.log(2))  # within half a ln 2
@@ -83,7 +83,7 @@ def exponential(x: Any) -> Any:
 
 @compiled
 def error_function(x: Any) -> Any:
-    """erf(x) in float32, within 2e-7, in a form that vectors can take.
+    """erf(x) in float32, within 2e-7, in a form that LLVM vectorises.
 
     By Abramowitz and Stegun 7.1.26: 1 − (a₁ t + … + a₅ t⁵) exp(−x²) with t = 1 / (1 + p |x|).
     """
@@ -99,8 +99,8 @@ def error_function(x: Any) -> Any:
 
 
 @compiled
-def seldom(kind: int, x: Any) -> Any:
-    """An activation that few models have: chosen for each number anew."""
+def rare_activation(kind: int, x: Any) -> Any:
+    """An activation that few models have: it is chosen anew for each number."""
     zero, one, six = np.float32(0), np.float32(1), np.float32(6)
     if kind == GELU_10:
         y = np.float32(0.5) * x * (one + math.erf(x * np.float32(math.sqrt(0.5))))
@@ -150,51 +150,51 @@ def activate(kind: int, y: Array) -> None:
             y[i] = y[i] / (one + exponential(np.float32(-2 * math.sqrt(2 / math.pi)) * u))
     elif kind != NONE:
         for i in range(n):
-            y[i] = seldom(kind, y[i])
+            y[i] = rare_activation(kind, y[i])
 
 
 @compiled
-def share(member: Member, n: int) -> tuple[int, int]:
-    """The rows that a thread sees to; a single one is every thread's, which needs no meeting."""
+def row_range(worker: Worker, n: int) -> tuple[int, int]:
+    """The rows of a thread. All compute a single row, which saves a barrier."""
     if n == 1:
         return 0, 1
-    return member.part * n // member.parts, (member.part + 1) * n // member.parts
+    return worker.thread * n // worker.threads, (worker.thread + 1) * n // worker.threads
 
 
 @compiled
-def room_of(member: Member, n: int) -> int:
-    """Whose room is worked in: each thread's own for a single row, the first's for several."""
-    return member.part if n == 1 else 0
+def scratch_of(worker: Worker, n: int) -> int:
+    """Whose scratch is used: each thread's own for a single row, the first's for several."""
+    return worker.thread if n == 1 else 0
 
 
 @compiled
-def settle(member: Member, n: int) -> None:
-    """Wait for the rows of others."""
+def barrier_if_shared(worker: Worker, n: int) -> None:
+    """A barrier where threads have shared the rows, as they do with more than one."""
     if n > 1:
-        meet(member)
+        barrier(worker)
 
 
-def prepared(member: Member, x: Array, width: int, room: Room) -> tuple[Array, Array]:
-    """Vectors as the matrix wants them, and a scale for each."""
+def prepared(worker: Worker, x: Array, width: int, scratch: Scratch) -> tuple[Array, Array]:
+    """Vectors as the kernel multiplies them, in float32 or 16 bits, and a scale for each."""
     raise AssertionError("compiled code has its own, below")
 
 
 @overload(prepared, jit_options={"fastmath": True})
-def _prepared(member: Any, x: Any, width: Any, room: Any) -> Any:
-    return _as_integers if room.types[0].dtype == types.int16 else _as_they_are
+def _prepared(worker: Any, x: Any, width: Any, scratch: Any) -> Any:
+    return _as_integers if scratch.types[0].dtype == types.int16 else _as_they_are
 
 
-def _as_they_are(member: Any, x: Any, width: Any, room: Any) -> Any:
-    return x, room.scale[0]
+def _as_they_are(worker: Any, x: Any, width: Any, scratch: Any) -> Any:
+    return x, scratch.scale[0]
 
 
-def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
+def _as_integers(worker: Any, x: Any, width: Any, scratch: Any) -> Any:
     n = len(x)
-    own = room_of(member, n)
-    ready, coarse = room.x[own], room.scale[own]
-    # A sum holds a pair of products out of every sixteen columns, and has 32 bits.
+    own = scratch_of(worker, n)
+    ready, coarse = scratch.x[own], scratch.scale[own]
+    # A sum of 32 bits holds a pair of products out of every sixteen columns.
     levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
-    start, stop = share(member, n)
+    start, stop = row_range(worker, n)
     for row in range(start, stop):
         largest = np.float32(1e-30)
         for i in range(uintp(width)):
@@ -203,7 +203,7 @@ def _as_integers(member: Any, x: Any, width: Any, room: Any) -> Any:
         for i in range(uintp(width)):
             ready[row, i] = np.int16(np.rint(x[row, i] * fine))
         coarse[row] = largest / levels
-    settle(member, n)
+    barrier_if_shared(worker, n)
     return ready, coarse
 
 
@@ -220,14 +220,14 @@ def some_rows(
     stop: int,
     kind: int,
 ) -> None:
-    """Rows from start to stop of g(W x + b) for the first n of the vectors made ready."""
+    """Rows from start to stop of g(W x + b), for the first n of the prepared vectors."""
     one_stream = n == 1 and weight.shape[1] * x.itemsize < WIDE
     whole = start if one_stream else start + (stop - start) // ROWS * ROWS
     for i in range(start, whole, ROWS):
         if n == 1:
             several_by_one(weight, i, x, 0, out)
         else:
-            several_first(weight, i, x, 0, out)
+            several_prefetching(weight, i, x, 0, out)
             for b in range(VECTORS, n, VECTORS):
                 several(weight, i, x, b, out)
     for i in range(whole, stop):
@@ -242,22 +242,22 @@ def some_rows(
 
 @compiled
 def multiply(
-    member: Member, matrices: Matrices, l: int, x: Array, room: Room, out: Array, kind: int
+    worker: Worker, matrices: Matrices, l: int, x: Array, scratch: Scratch, out: Array, kind: int
 ) -> None:
     """A thread's part of g(W x + b) of layer l, for each row of x.
 
-    Memory gives most where each thread reads on and on, but never the same to all: they have parts
-    of the same size, and whoever is done with its own helps with the rows after them.
-    ``x`` has zeros up to whole tiles of columns, and both have room for whole tiles of rows. A
-    thread that has its part still has to meet the others.
+    Memory bandwidth is best where each thread reads one long run of rows, but threads are never
+    equally fast. So seven eighths of the rows are scheduled statically, in equal parts, and the
+    rest dynamically, in chunks for whichever thread is done. ``x`` has zeros up to whole tiles of
+    columns; ``x`` and ``out`` have memory for whole tiles of rows. A barrier has to follow.
     """
     weight, scale, bias = matrices.weight[l], matrices.scale[l], matrices.bias[l]
     rows, width = weight.shape
-    ready, coarse = prepared(member, x, width, room)
-    part = (rows - rows // LEFT) // member.parts // ROWS * ROWS
-    piece = max(PIECE // (width * weight.itemsize) // ROWS, 1) * ROWS
-    start, stop = member.part * part, (member.part + 1) * part
+    ready, coarse = prepared(worker, x, width, scratch)
+    part = (rows - rows // DYNAMIC) // worker.threads // ROWS * ROWS
+    chunk = max(CHUNK_BYTES // (width * weight.itemsize) // ROWS, 1) * ROWS
+    start, stop = worker.thread * part, (worker.thread + 1) * part
     while start < rows:
         some_rows(weight, scale, bias, ready, coarse, len(x), out, start, stop, kind)
-        start = member.parts * part + take(member) * piece
-        stop = min(start + piece, rows)
+        start = worker.threads * part + next_chunk(worker) * chunk
+        stop = min(start + chunk, rows)

@@ -1,4 +1,4 @@
-"""A step of recurrent networks."""
+"""A decode step of recurrent networks."""
 
 import math
 from typing import NamedTuple
@@ -11,21 +11,21 @@ from vesalius.generation.kernels.products import (
     SIGMOID,
     TANH,
     Matrices,
-    Room,
+    Scratch,
     activate,
     multiply,
 )
-from vesalius.generation.kernels.teams import Member, call_others, meet
+from vesalius.generation.kernels.threads import Worker, barrier, wake
 
 
 class RecurrentWeights(NamedTuple):
     first: Matrices
-    """[W | U] of the first layer: for what comes from below, and from the step before."""
+    """[W | U] of the first layer: W for its input, U for its state at the step before."""
     others: Matrices
     output: Matrices
     activation: int
-    below: int
-    """How wide embeddings are."""
+    embedding: int
+    """The width of embeddings."""
 
 
 class RecurrentState(NamedTuple):
@@ -34,11 +34,11 @@ class RecurrentState(NamedTuple):
     cells: Array
     embedded: Array
     first_joined: Array
-    """What a layer reads, one beside the other: from below, and from the step before."""
+    """What a layer multiplies: its input, and beside it its state at the step before."""
     joined: Array
     top: Array
     summed: Array
-    room: Room
+    scratch: Scratch
 
 
 @compiled
@@ -54,47 +54,47 @@ def lstm_cell(summed: Array, hidden: Array, cell: Array) -> None:
 
 
 @compiled
-def take_in(member: Member, s: RecurrentState, l: int, slots: Array, gates: int) -> None:
-    """New states of layer l; each thread has some of the rows."""
-    for row in range(member.part, len(slots), member.parts):
+def update_states(worker: Worker, s: RecurrentState, l: int, slots: Array, gates: int) -> None:
+    """New states of layer l; the threads share the sequences."""
+    for row in range(worker.thread, len(slots), worker.threads):
         if gates == 4:
             lstm_cell(s.summed[row], s.hidden[l, slots[row]], s.cells[l, slots[row]])
         else:
             s.hidden[l, slots[row]] = s.summed[row, : s.hidden.shape[2]]
-    meet(member)
+    barrier(worker)
 
 
 @compiled
 def recurrent_step(
-    member: Member,
+    worker: Worker,
     w: RecurrentWeights,
     s: RecurrentState,
     slots: Array,
     logits: Array,
-    read: bool,
+    with_logits: bool,
 ) -> None:
-    """Read tokens that are embedded already; logits if asked for."""
-    call_others(member)
+    """One token of each sequence, embedded already; its logits if asked for."""
+    wake(worker)
     n, layers, width = len(slots), s.hidden.shape[0], s.hidden.shape[2]
-    gates, below = w.first.weight.shape[1] // width, w.below
+    gates, below = w.first.weight.shape[1] // width, w.embedding
     kind = NONE if gates == 4 else w.activation
-    first, joined = s.first_joined[member.part][:n], s.joined[member.part][:n]
+    first, joined = s.first_joined[worker.thread][:n], s.joined[worker.thread][:n]
     for row in range(n):
         first[row, :below] = s.embedded[row, :below]
         first[row, below : below + width] = s.hidden[0, slots[row]]
-    multiply(member, w.first, 0, first, s.room, s.summed, kind)
-    meet(member)
-    take_in(member, s, 0, slots, gates)
+    multiply(worker, w.first, 0, first, s.scratch, s.summed, kind)
+    barrier(worker)
+    update_states(worker, s, 0, slots, gates)
     for l in range(1, layers):
         for row in range(n):
             joined[row, :width] = s.hidden[l - 1, slots[row]]
             joined[row, width : 2 * width] = s.hidden[l, slots[row]]
-        multiply(member, w.others, l - 1, joined, s.room, s.summed, kind)
-        meet(member)
-        take_in(member, s, l, slots, gates)
-    if read:
-        top = s.top[member.part][:n]
+        multiply(worker, w.others, l - 1, joined, s.scratch, s.summed, kind)
+        barrier(worker)
+        update_states(worker, s, l, slots, gates)
+    if with_logits:
+        top = s.top[worker.thread][:n]
         for row in range(n):
             top[row, :width] = s.hidden[layers - 1, slots[row]]
-        multiply(member, w.output, 0, top, s.room, logits, NONE)
-        meet(member)
+        multiply(worker, w.output, 0, top, s.scratch, logits, NONE)
+        barrier(worker)

@@ -1,4 +1,4 @@
-"""A step of transformers."""
+"""Prefill and decode of transformers: new tokens of any sequences, with their KV caches."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,17 +11,17 @@ from vesalius.generation.kernels.compiling import compiled
 from vesalius.generation.kernels.products import (
     NONE,
     Matrices,
-    Room,
+    Scratch,
+    barrier_if_shared,
     exponential,
     multiply,
-    room_of,
-    settle,
+    row_range,
+    scratch_of,
     several,
     several_by_one,
-    share,
     tiled,
 )
-from vesalius.generation.kernels.teams import Member, call_others, meet, take
+from vesalius.generation.kernels.threads import Worker, barrier, next_chunk, wake
 from vesalius.generation.kernels.vectors import LANES, ROWS, VECTORS
 
 
@@ -49,15 +49,15 @@ class TransformerWeights(NamedTuple):
     epsilon: float
     d_k: int
     causal: bool
-    """Whether a token sees only those before it; else all of its sequence are read at once."""
+    """Whether a token sees only tokens before it; if not, a sequence is read all at once."""
 
 
 class TransformerState(NamedTuple):
-    """What sequences leave behind, and room to work in: of each thread, or the first's for all."""
+    """The KV cache of all sequences, and vectors to compute in: shared, or each thread's own."""
 
-    keys: Array
-    """layers x sequences x heads x length x d_k, filled up to whole tiles"""
-    values: Array
+    key_cache: Array
+    """layers x sequences x heads x length x d_k, padded to whole tiles"""
+    value_cache: Array
     """layers x sequences x heads x length x d_v"""
     embedded: Array
     x: Array
@@ -68,11 +68,11 @@ class TransformerState(NamedTuple):
     inner: Array
     queries: Array
     scores: Array
-    turned: Array
-    """The values of one head, where many tokens attend at once."""
+    transposed: Array
+    """The values of one head, where several tokens attend at once."""
     mixed: Array
-    """What they add up to."""
-    room: Room
+    """The sums of these values, weighted by attention."""
+    scratch: Scratch
 
 
 @compiled
@@ -102,8 +102,8 @@ def add(x: Array, y: Array) -> None:
 
 
 @compiled
-def soften(row: Array, root: Any) -> None:
-    """The softmax of scores times a factor, in place."""
+def softmax_in_place(row: Array, root: Any) -> None:
+    """The softmax of scores times a factor."""
     n = uintp(len(row))
     largest, total = row[0], np.float32(0)
     for t in range(n):
@@ -119,11 +119,11 @@ def soften(row: Array, root: Any) -> None:
 def attend_one(
     q: Array, keys: Array, values: Array, seen: int, root: Any, scores: Array, out: Array
 ) -> None:
-    """One head (28) of one token, which sees so many."""
+    """One head (28) of one token, which sees the first tokens of the KV cache."""
     for t in range(0, seen, ROWS):
         several_by_one(keys, t, q, 0, scores)
     weights = scores[0, :seen]
-    soften(weights, root)
+    softmax_in_place(weights, root)
     out[:] = 0
     fours = seen // 4 * 4
     for t in range(0, fours, 4):
@@ -141,34 +141,34 @@ def attend_one(
 def attend_many(
     q: Array,
     keys: Array,
-    turned: Array,
+    transposed: Array,
     before: int,
     causal: bool,
     root: Any,
     scores: Array,
     out: Array,
 ) -> None:
-    """One head of some tokens in a row, which see those before and each other.
+    """One head of several tokens of a sequence, which see the tokens before and each other.
 
-    Where it is causal, a token sees the others up to itself. ``turned`` are values, a row for each
-    of their numbers.
+    With a causal mask, a token sees the new tokens up to itself. ``transposed`` are values,
+    d_v x length.
     """
-    n, width = len(out), turned.shape[1]
+    n, width = len(out), transposed.shape[1]
     for b in range(0, n, VECTORS):
         last = min(b + VECTORS, n) if causal else n
         for t in range(0, before + last, ROWS):
             several(keys, t, q[b : b + VECTORS], 0, scores)
         for j in range(min(VECTORS, n - b)):
             seen = before + (b + j + 1 if causal else n)
-            soften(scores[j, :seen], root)
+            softmax_in_place(scores[j, :seen], root)
             scores[j, seen:width] = 0
-        for i in range(0, len(turned), ROWS):
-            several(turned, i, scores, 0, out[b : b + VECTORS])
+        for i in range(0, len(transposed), ROWS):
+            several(transposed, i, scores, 0, out[b : b + VECTORS])
 
 
 @compiled
 def attend(
-    member: Member,
+    worker: Worker,
     s: TransformerState,
     l: int,
     d_k: int,
@@ -176,15 +176,15 @@ def attend(
     slots: Array,
     positions: Array,
 ) -> None:
-    """Remember the keys and values of new tokens, then let each see what it may.
+    """Write keys and values of new tokens to the KV cache, then attend.
 
-    Threads take the heads one by one. Tokens of one sequence follow each other.
+    Heads are scheduled dynamically. Tokens of one sequence follow each other.
     """
-    keys, values = s.keys[l], s.values[l]
+    keys, values = s.key_cache[l], s.value_cache[l]
     n, heads, d_v = len(slots), keys.shape[1], values.shape[3]
-    q, scores, mixed = s.queries[member.part], s.scores[member.part], s.mixed[member.part]
+    q, scores, mixed = s.queries[worker.thread], s.scores[worker.thread], s.mixed[worker.thread]
     root = np.float32(1 / math.sqrt(d_k))
-    m = take(member)
+    m = next_chunk(worker)
     while m < heads:
         k, v = (heads + m) * d_k, 2 * heads * d_k + m * d_v
         for row in range(n):
@@ -204,54 +204,55 @@ def attend(
                     q[row:end], keys[slot, m], values[slot, m], before + 1, root, scores, out
                 )
             else:
-                turned = turn(values[slot, m, : positions[end - 1] + 1], s.turned[member.part])
+                seen_values = values[slot, m, : positions[end - 1] + 1]
+                transposed = transpose(seen_values, s.transposed[worker.thread])
                 out = mixed[: end - row]
                 seen = keys[slot, m]
-                attend_many(q[row:end], seen, turned, before, causal, root, scores, out)
+                attend_many(q[row:end], seen, transposed, before, causal, root, scores, out)
                 s.attended[row:end, place] = out[:, :d_v]
             row = end
-        m = take(member)
+        m = next_chunk(worker)
 
 
 @compiled
-def turn(values: Array, room: Array) -> Array:
-    """Values whose rows became columns, up to whole tiles; what fills these up has no weight."""
+def transpose(values: Array, scratch: Array) -> Array:
+    """The transposed values, padded to whole tiles; attention gives the padding no weight."""
     n, d_v = values.shape
     width, height = tiled(n, LANES), tiled(d_v, ROWS)
-    turned = room[: height * width].reshape(height, width)
+    transposed = scratch[: height * width].reshape(height, width)
     for i in range(d_v):
         for t in range(n):
-            turned[i, t] = values[t, i]
-    return turned
+            transposed[i, t] = values[t, i]
+    return transposed
 
 
 @compiled
 def transformer_output(
-    member: Member,
+    worker: Worker,
     w: TransformerWeights,
     s: TransformerState,
     x: Array,
     wanted: Array,
     logits: Array,
 ) -> None:
-    """The logits (9) that states of the wanted tokens give."""
+    """The logits (9) after the wanted tokens, from their last states."""
     n = len(wanted)
-    normed = s.normed[room_of(member, n)][:n]
-    start, stop = share(member, n)
+    normed = s.normed[scratch_of(worker, n)][:n]
+    start, stop = row_range(worker, n)
     for i in range(start, stop):
         row, out = x[wanted[i] : wanted[i] + 1], normed[i : i + 1]
         if w.norm_first:
             normalise(w.norm, 0, w.epsilon, row, out)
         else:
             out[:] = row
-    settle(member, n)
-    multiply(member, w.output, 0, normed, s.room, logits, NONE)
-    meet(member)
+    barrier_if_shared(worker, n)
+    multiply(worker, w.output, 0, normed, s.scratch, logits, NONE)
+    barrier(worker)
 
 
 @compiled
 def transformer_step(
-    member: Member,
+    worker: Worker,
     w: TransformerWeights,
     s: TransformerState,
     slots: Array,
@@ -259,12 +260,12 @@ def transformer_step(
     wanted: Array,
     logits: Array,
 ) -> None:
-    """Read tokens that are embedded already; logits are of the wanted ones."""
-    call_others(member)
+    """New tokens, embedded already, through all layers; logits after the wanted ones."""
+    wake(worker)
     n = len(slots)
-    own = room_of(member, n)
+    own = scratch_of(worker, n)
     x, normed = s.x[own][:n], s.normed[own][:n]
-    start, stop = share(member, n)
+    start, stop = row_range(worker, n)
     mine, mine_normed, added = x[start:stop], normed[start:stop], s.added[start:stop]
     mine[:] = s.embedded[start:stop]
     if w.norm_first:
@@ -276,26 +277,26 @@ def transformer_step(
         one, two = w.attention_norm, w.feedforward_norm
         if w.norm_first:
             normalise(one, l, w.epsilon, mine, mine_normed)
-        settle(member, n)
-        multiply(member, w.projections, l, read, s.room, s.projected, NONE)
-        meet(member)
-        attend(member, s, l, w.d_k, w.causal, slots, positions)
-        meet(member)
-        multiply(member, w.attention_output, l, s.attended[:n], s.room, s.added, NONE)
-        meet(member)
+        barrier_if_shared(worker, n)
+        multiply(worker, w.projections, l, read, s.scratch, s.projected, NONE)
+        barrier(worker)
+        attend(worker, s, l, w.d_k, w.causal, slots, positions)
+        barrier(worker)
+        multiply(worker, w.attention_output, l, s.attended[:n], s.scratch, s.added, NONE)
+        barrier(worker)
         add(mine, added)
         if w.norm_first:
             normalise(two, l, w.epsilon, mine, mine_normed)
         else:
             normalise(one, l, w.epsilon, mine, mine)
-        settle(member, n)
-        multiply(member, w.inner, l, read, s.room, s.inner, w.activation)
-        meet(member)
-        multiply(member, w.outer, l, s.inner[:n], s.room, s.added, NONE)
-        meet(member)
+        barrier_if_shared(worker, n)
+        multiply(worker, w.inner, l, read, s.scratch, s.inner, w.activation)
+        barrier(worker)
+        multiply(worker, w.outer, l, s.inner[:n], s.scratch, s.added, NONE)
+        barrier(worker)
         add(mine, added)
         if not w.norm_first:
             normalise(two, l, w.epsilon, mine, mine)
-    settle(member, n)
+    barrier_if_shared(worker, n)
     if len(wanted):
-        transformer_output(member, w, s, x, wanted, logits)
+        transformer_output(worker, w, s, x, wanted, logits)

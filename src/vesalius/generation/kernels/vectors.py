@@ -1,9 +1,9 @@
 """Sums of products in the processor's vectors, written for LLVM, which Numba compiles with.
 
-``tile(r, b, u, …)`` gives a function for compiled code: it multiplies r rows of a matrix with b
-vectors, each sum in u accumulators. Matrices are float32 or bytes, vectors float32 or, with bytes,
-16-bit integers, whose products with bytes x86 adds up in pairs four times as fast. Left to itself
-the compiler makes bytes wide one by one, at a third of the speed of memory.
+``tile(r, b, u, …)`` gives a function for compiled code: a register tile, which multiplies r rows of
+a matrix with b vectors, each sum in u accumulators. Matrices are float32 or int8. Vectors are
+float32, or with int8 16-bit integers: x86 adds up their products in pairs, four times as fast. Left
+to itself LLVM widens int8 weights one by one, at a third of the memory bandwidth.
 """
 
 from collections.abc import Callable
@@ -17,27 +17,27 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 LANES = 8
-"""Sums in a vector of 256 bits; Zen 4 is no faster with twice as many."""
+"""Sums in a vector of 256 bits; Zen 4 is no faster with 512."""
 PADDING = 64
-"""Rows of matrices are filled up with zeros to a multiple of this: no tile has a remainder."""
-AHEAD, LINE = 512, 64
-"""Bytes before their turn that memory is asked for them, and how many come at once."""
-_SAID = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
-_FEATURES = _SAID.split(",")  # that Numba compiles for
+"""Rows of matrices are padded with zeros to a multiple of this: no tile has a remainder."""
+PREFETCH_BYTES, CACHE_LINE = 512, 64
+"""How far ahead software prefetch asks for weights, and how many bytes it gets at once."""
+_NAMED = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+_FEATURES = _NAMED.split(",")  # of the processor that Numba compiles for
 PAIRS = "+avx2" in _FEATURES
-"""Whether products of 16-bit integers can be added up in pairs here."""
+"""Whether the processor adds up products of 16-bit integers in pairs (pmaddwd)."""
 ROWS, VECTORS = (6, 4) if "+avx512vl" in _FEATURES else (4, 3)
-"""What a tile of several has: sums for three quarters of the processor's registers."""
+"""The size of a tile: its sums take three quarters of the processor's registers."""
 
 BYTE, SHORT, INT, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
 FLOATS = ir.VectorType(FLOAT, LANES)
 FAST = ("contract", "reassoc")
 
 
-def tile(rows: int, vectors: int, chains: int, fetches: bool) -> Callable[..., None]:
+def tile(rows: int, vectors: int, chains: int, prefetches: bool) -> Callable[..., None]:
     """``f(weight, i, x, b, out)``: out[b + j, i + r] becomes row i + r of weight times x[b + j].
 
-    On its way it may ask memory for what comes next.
+    It may prefetch the weights that come next.
     """
 
     @intrinsic
@@ -53,7 +53,7 @@ def tile(rows: int, vectors: int, chains: int, fetches: bool) -> Callable[..., N
             firsts = (values[1], values[3])
             whole = signature.args[0].dtype == types.float32
             size = rows, vectors, chains
-            _Tile(builder, made, firsts, size, fetches, whole, pairs).write()
+            _Tile(builder, made, firsts, size, prefetches, whole, pairs).write()
             return context.get_dummy_value()
 
         return types.void(weight, i, x, b, out), generate
@@ -70,13 +70,13 @@ class _Tile:
         arrays: list[Any],
         firsts: tuple[Any, Any],
         size: tuple[int, int, int],
-        fetches: bool,
+        prefetches: bool,
         whole: bool,
         pairs: bool,
     ) -> None:
         self.builder, (self.weight, self.x, self.out) = builder, arrays
         (self.i, self.b), (self.rows, self.vectors, self.chains) = firsts, size
-        self.index, self.fetches = self.i.type, fetches
+        self.index, self.prefetches = self.i.type, prefetches
         self.width = cgutils.unpack_tuple(builder, self.weight.shape)[1]
         self.pairs, self.element, self.size = pairs, *((FLOAT, 4) if whole else (BYTE, 1))
         self.columns = 2 * LANES if pairs else LANES
@@ -106,15 +106,15 @@ class _Tile:
     def _step(
         self, k: Any, matrix: list[Any], vectors: list[Any], kind: Any, sums: list[Any]
     ) -> list[Any]:
-        """The sums with the next columns added: of each chain, row and vector in this order."""
+        """The sums with the next columns added, in the order chain, row, vector."""
         builder, added = self.builder, list[Any]()
         for chain in range(self.chains):
             at = builder.add(k, self._number(chain * self.columns))
             xs = [self._load(vector, at, kind) for vector in vectors]
-            new_line = chain * self.columns * self.size % LINE == 0
+            new_line = chain * self.columns * self.size % CACHE_LINE == 0
             for row in matrix:
-                if new_line and self.fetches:
-                    self._fetch(row, at)
+                if new_line and self.prefetches:
+                    self._prefetch(row, at)
                 w = self._widened(self._load(row, at, self.element))
                 added += [self._add(sums[len(added) + j], w, x) for j, x in enumerate(xs)]
         return added
@@ -143,7 +143,7 @@ class _Tile:
             if self.pairs:
                 parts = [builder.sitofp(part, FLOATS) for part in parts]
             totals.append(reduce(partial(builder.fadd, flags=FAST), parts))
-        # Of a vector one row after the other, so that neighbours are stored together.
+        # Row after row of one vector, so that stores go to neighbouring addresses.
         order = [(r, j) for j in range(self.vectors) for r in range(self.rows)]
         for first in range(0, count, 4):
             places = order[first : first + 4]
@@ -165,16 +165,16 @@ class _Tile:
         loaded.align = 4 if element is FLOAT else element.width // 8
         return loaded
 
-    def _fetch(self, row: Any, at: Any) -> None:
-        """Ask for a single row's columns to come, or for the same ones of the rows to come."""
+    def _prefetch(self, row: Any, at: Any) -> None:
+        """Software prefetch: ahead in a single row, or the same columns of the next tile."""
         builder = self.builder
         rows = builder.mul(self.width, self._number(self.rows))
-        distance = self._number(AHEAD // self.size) if self.rows == 1 else rows
+        distance = self._number(PREFETCH_BYTES // self.size) if self.rows == 1 else rows
         later = builder.add(at, distance)
         place = builder.gep(row, [later], source_etype=self.element)
         kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # To the second level of the cache: the first has no room for more rows.
+        # Into the L2 cache: L1 has no space for more rows.
         to_read, level, data = (ir.Constant(INT, value) for value in (0, 2, 1))
         builder.call(fetch, [place, to_read, level, data])
 
@@ -183,13 +183,13 @@ class _Tile:
 
 
 def _across(builder: Any, vectors: list[Any]) -> list[Any]:
-    """The sum of each vector's numbers: of four at once, with a third of the instructions."""
+    """The sum of each vector's numbers; four vectors at once take a third of the instructions."""
     if len(vectors) < 4:
         kind = ir.FunctionType(FLOAT, [FLOAT, FLOATS])
         name = f"llvm.vector.reduce.fadd.v{LANES}f32"
-        together = cgutils.get_or_insert_function(builder.module, kind, name)
+        reduction = cgutils.get_or_insert_function(builder.module, kind, name)
         zero = ir.Constant(FLOAT, 0.0)
-        return [builder.call(together, [zero, v], fastmath=("reassoc",)) for v in vectors]
+        return [builder.call(reduction, [zero, v], fastmath=("reassoc",)) for v in vectors]
 
     def folded(a: Any, b: Any, *masks: list[int]) -> Any:
         one, two = (
@@ -198,7 +198,7 @@ def _across(builder: Any, vectors: list[Any]) -> list[Any]:
         )
         return builder.fadd(one, two, flags=FAST)
 
-    # As the processor's unpacking has it: within each half, a's and b's numbers in turns.
+    # As the unpack instructions interleave a and b, within each half.
     low, high = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
     ab, cd = (folded(*vectors[i : i + 2], low, high) for i in (0, 2))
     abcd = folded(ab, cd, [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
