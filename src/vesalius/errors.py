@@ -157,6 +157,10 @@ class MissingExtra(OSError):
     """A package that the plain installation leaves out; the message says how to get it."""
 
 
+class CannotCompile(OSError):
+    """Numba is missing, or cannot compile the kernels that something needs."""
+
+
 class BrokenPlugin(OSError):
     """A family of another package that cannot be used; the message names its entry point."""
 

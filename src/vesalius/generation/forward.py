@@ -1,8 +1,8 @@
 """The forward pass over whole texts: hidden states, and what the heads read from them.
 
-PyTorch is not needed. Short texts run on NumPy, which is there at once; long ones of transformers
-on the compiled engines, which are faster once they are loaded. Both give the same to the last
-digits.
+PyTorch is not needed. Short texts run on the reference engine, in NumPy, which starts at once; long
+texts of transformers on a compiled engine, which is faster once it is loaded. Both give the same to
+the last digits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,29 +15,24 @@ from numpy import ndarray as Array
 from vesalius.equations.activations import ACTIVATIONS
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
-from vesalius.generation.engines.reference import (
-    Ids,
-    ReferenceEngine,
-    States,
-    normalise,
-    output,
-)
+from vesalius.generation.engines.reference import ReferenceEngine, normalise, output
+from vesalius.generation.engines.sessions import Engine, Ids, Logits, States
 from vesalius.model import Model, require_shared
 
 LONG = 2**35
-"""Multiplications from which on a compiled engine is worth its start."""
+"""Multiplications from which on a compiled engine is worth the time it takes to load."""
 BATCH, TOKENS = 32, 256
-"""Texts that go together, and their tokens, at most; a text may have more by itself."""
+"""The most texts of a batch, and their tokens with padding; a single text may have more."""
 Progress = Callable[[int], None]
 """Told how many texts are done."""
 
 
-def running(model: Model, tokens: int) -> Any:
-    """The engine to run so many tokens on: its sessions give states."""
+def running(model: Model, tokens: int) -> Engine:
+    """The faster engine for this many tokens: its sessions give hidden states."""
     require_shared(model)
     matrices = sum(array.size for name, array in model.state.items() if array.ndim == 2)
     single = next(iter(model.state.values())).dtype == np.float32
-    # Windows and carried states are a few products, which NumPy is faster at than our kernels are.
+    # Windows and carried states are a few products, at which NumPy is faster than our kernels.
     family = family_of(model.config)
     attends = not (family.window or family.carries_state)
     if single and attends and tokens * matrices > LONG:
@@ -52,12 +47,12 @@ def hidden_states(
     segments: Sequence[Ids] | None = None,
     batch: int = BATCH,
     progress: Progress | None = None,
-    made: Any = None,
+    made: Engine | None = None,
 ) -> list[States]:
-    """The states of every token of some texts, in their order.
+    """The hidden states of every token of some texts, after a layer or as the heads read them.
 
-    They are those after a layer, or those that the heads read. Texts of like length go together.
-    ``made`` is the engine to run on, where these texts are some of many.
+    Texts of similar length make a batch; the result has the order of ``rows``. ``made`` is the
+    engine to run on, for callers who give many texts in several calls.
     """
     made = made or running(model, sum(map(len, rows)))
     found: dict[int, States] = {}
@@ -72,7 +67,7 @@ def hidden_states(
 
 
 def _batches(lengths: list[int], batch: int) -> Iterator[list[int]]:
-    """Which texts go together, longest first."""
+    """The indices of texts in each batch, longest first."""
     some: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if some and (len(some) == batch or (len(some) + 1) * lengths[some[0]] > TOKENS):
@@ -82,12 +77,12 @@ def _batches(lengths: list[int], batch: int) -> Iterator[list[int]]:
     yield some
 
 
-def logits(model: Model, states: States) -> Float[Array, "n V"]:
+def logits(model: Model, states: States) -> Logits:
     """The logits of the next token (4, 9)."""
     return output(model.config, model.state, states)
 
 
-def mlm_logits(model: Model, states: States) -> Float[Array, "n V"]:
+def mlm_logits(model: Model, states: States) -> Logits:
     """The logits of masked tokens: (53) to (55)."""
     config: Any = model.config
     state, head = model.state, "mlm_head"

@@ -1,25 +1,30 @@
-"""Engines that run on a processor: weights packed for the kernels, and states of sequences.
+"""Engines that run on a processor; none needs PyTorch. ``engine(model, dtype, threads)`` gives one.
 
-``engine(model, dtype, threads)`` gives one. A ``Session`` of it holds so many sequences: ``read``
-takes in a prompt, ``step`` one more token of each; a transformer's ``extend`` gives states.
-PyTorch is not needed. Matrices are float32, or bytes ("int8"); what is looked up, added or
-normalised with stays float32. The engine in ``reference`` is plain NumPy.
+A session of an engine holds a number of sequences: ``prefill`` reads prompts, ``step`` decodes one
+token of each, ``extend`` gives hidden states. Compiled engines have matrices in float32 or int8;
+embeddings, biases and normalisations stay float32. The engine in ``reference`` is plain NumPy: the
+others are tested against it, and it is used where Numba cannot compile.
 """
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from vesalius import arguments
-from vesalius.errors import ImpossibleSetting
+from vesalius.errors import CannotCompile, ImpossibleSetting
 from vesalius.families import family_of
 from vesalius.machine import physical_cores
 from vesalius.model import Model
 
 if TYPE_CHECKING:
-    from vesalius.generation.engines.compiled import Engine as Engine
-    from vesalius.generation.engines.compiled import Session as Session
+    from vesalius.generation.engines.sessions import Engine as Engine
+    from vesalius.generation.engines.sessions import Session as Session
 
 DTYPES = ("float32", "int8")
+LOG = logging.getLogger("vesalius")
 
 
 def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> "Engine":
@@ -35,8 +40,45 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     threads = threads or physical_cores()
     fingerprint = model.fingerprint()
     if dtype not in model.engines or model.engines[dtype][0] != fingerprint:
-        made = family_of(model.config).engine
-        assert made is not None, "verbs ask for engines of families that have one"
-        model.engines[dtype] = fingerprint, made(model, dtype, threads)
+        model.engines[dtype] = fingerprint, _made(model, dtype, threads)
     kept: Engine = model.engines[dtype][1]
-    return kept if kept.threads == threads else kept.with_threads(threads)
+    return kept.with_threads(threads)
+
+
+def _made(model: Model, dtype: str, threads: int) -> "Engine":
+    """A compiled engine, or the one in NumPy where none can be had."""
+    try:
+        return _compiled(model, dtype, threads)
+    except CannotCompile as error:
+        if dtype != "float32":
+            message = f"{dtype} needs compiled kernels; {error}; take dtype float32"
+            raise CannotCompile(message) from error
+        _say(str(error))
+    from vesalius.generation.engines.reference import ReferenceEngine
+
+    return ReferenceEngine(model, threads)
+
+
+def _compiled(model: Model, dtype: str, threads: int) -> "Engine":
+    with _compiling():
+        row = family_of(model.config).engine
+        assert row is not None, "verbs ask for engines of families that have one"
+        kind = row.get()
+    made: Engine = kind(model, dtype, threads)
+    with _compiling():
+        made.session(1, 1)  # which compiles its kernel
+    return made
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # Numba, LLVM and the linker raise what they like
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise CannotCompile(f"kernels cannot be compiled here ({reason})") from error
+
+
+@cache
+def _say(reason: str) -> None:
+    LOG.warning("%s: plain NumPy is used, which is slower", reason)

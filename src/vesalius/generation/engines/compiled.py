@@ -4,18 +4,15 @@ import logging
 import math
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 from numba import typeof
 from numba.core import event
 from numpy import ndarray as Array
 
-from vesalius.errors import TokenOutOfRange
+from vesalius.generation.engines.sessions import Engine, Session
 from vesalius.generation.kernels import vectors
 from vesalius.generation.kernels.products import Matrices, Scratch, tiled
 from vesalius.generation.kernels.threads import pool
@@ -33,93 +30,27 @@ if hasattr(os, "register_at_fork"):  # no kernel runs while a process forks
     )
 LOG = logging.getLogger("vesalius")
 
-Ids = Sequence[int] | Int[Array, " n"]
-Logits = Float[Array, "rows V"]
 
-
-class Session(ABC):
-    """A number of sequences, each in its slot."""
-
-    def __init__(self, engine: "Engine", slots: int, tokens: int = 1) -> None:
-        self.engine = engine
-        # Tiles may begin at any row and end beyond the last. Rows fill whole pages, so that the
-        # vectors of each thread have the same offset in a page.
-        self.rows = tiled(max(slots, tokens) + vectors.VECTORS, PAGE // vectors.CACHE_LINE)
-        self.logits = np.zeros((slots + vectors.VECTORS, engine.outputs), np.float32)
-
-    def scratch(self, widest: int) -> Scratch:
-        kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
-        shape = self.engine.threads, self.rows
-        return Scratch(np.zeros((*shape, _columns(widest)), kind), np.ones(shape, np.float32))
-
-    def known(self, ids: Ids) -> Int[Array, " n"]:
-        """Ids within the vocabulary: compiled code does not check."""
-        read = np.asarray(ids, np.int64)
-        if read.size and not (read.min() >= 0 and read.max() < self.engine.vocabulary):
-            raise TokenOutOfRange(
-                f"token ids go from 0 to {self.engine.vocabulary - 1}, "
-                f"got {read.min()} to {read.max()}"
-            )
-        return read
-
-    def shared(self, *widths: int) -> list[Array]:
-        """Vectors that all threads write to."""
-        return [_zeros((self.rows, _columns(width)), PAGE // 2) for width in widths]
-
-    def per_thread(self, *widths: int) -> list[Array]:
-        """Vectors that each thread has for itself."""
-        shape = self.engine.threads, self.rows
-        return [_zeros((*shape, _columns(width)), PAGE // 2) for width in widths]
-
-    @abstractmethod
-    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
-        """Begin sequences anew with prompts; the logits after each, valid until the next call."""
-
-    @abstractmethod
-    def step(self, slots: Ids, ids: Ids) -> Logits:
-        """Decode one token of each sequence; the logits after it, valid until the next call."""
-
-    def full(self, slot: int) -> bool:
-        """Whether a sequence has no space for one more token."""
-        return False
-
-    @abstractmethod
-    def copy(self, source: int, target: int) -> None:
-        """Make the sequence in one slot a copy of another."""
-
-
-class Engine(ABC):
-    """The weights of a model, packed."""
+class CompiledEngine(Engine):
+    """The weights of a model, packed for the kernels."""
 
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
-        config: Any = model.config
-        self.config = config
-        self.dtype, self.threads = dtype, threads
+        super().__init__(model, dtype, threads)
         self.ready: set[Any] = set()
-        self.vocabulary: int = config.vocabulary
-        self.outputs: int = config.symbols().get("V_U", self.vocabulary)
+        self.outputs: int = self.config.symbols().get("V_U", self.vocabulary)
         self.embedding = np.asarray(model.state["embedding.weight"], np.float32)
 
-    def run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel on all threads; for the first time on one, when it may be compiled."""
-        threads = pool(self.threads)
+    def compile(self, kernel: Any, *arguments: Any) -> None:
+        """Compile a kernel for arguments of these types, unless that is done."""
         if kernel in self.ready:
-            threads.run(kernel, *arguments)
             return
         with event.install_listener("numba:compile", _Compiling()):
-            kernel.compile(tuple(map(typeof, (threads.alone, *arguments))))
-        kernel(threads.alone, *arguments)
+            kernel.compile(tuple(map(typeof, (pool(self.threads).alone, *arguments))))
         self.ready.add(kernel)
 
-    def with_threads(self, threads: int) -> "Engine":
-        """The same weights for another number of threads."""
-        other = copy(self)
-        other.threads = threads
-        return other
-
-    @abstractmethod
-    def session(self, slots: int, length: int) -> Session:
-        """A number of sequences, each of at most this length."""
+    def run(self, kernel: Any, *arguments: Any) -> None:
+        """Run a compiled kernel on all threads."""
+        pool(self.threads).run(kernel, *arguments)
 
     def matrices(self, *parts: Iterable[tuple[Array, Array | None]]) -> Matrices:
         """One matrix of every layer; each is made of parts, one below the other, with biases."""
@@ -144,6 +75,33 @@ class Engine(ABC):
                 if bias is not None:
                     made.bias[l, place] = bias
         return made
+
+
+class CompiledSession(Session):
+    """Sequences, and memory for the vectors that kernels compute."""
+
+    engine: CompiledEngine
+
+    def __init__(self, engine: CompiledEngine, slots: int, tokens: int = 1) -> None:
+        self.engine = engine
+        # Tiles may begin at any row and end beyond the last. Rows fill whole pages, so that the
+        # vectors of each thread have the same offset in a page.
+        self.rows = tiled(max(slots, tokens) + vectors.VECTORS, PAGE // vectors.CACHE_LINE)
+        self.logits = np.zeros((slots + vectors.VECTORS, engine.outputs), np.float32)
+
+    def scratch(self, widest: int) -> Scratch:
+        kind = np.int16 if self.engine.dtype == "int8" and vectors.PAIRS else np.float32
+        shape = self.engine.threads, self.rows
+        return Scratch(np.zeros((*shape, _columns(widest)), kind), np.ones(shape, np.float32))
+
+    def shared(self, *widths: int) -> list[Array]:
+        """Vectors that all threads write to."""
+        return [_zeros((self.rows, _columns(width)), PAGE // 2) for width in widths]
+
+    def per_thread(self, *widths: int) -> list[Array]:
+        """Vectors that each thread has for itself."""
+        shape = self.engine.threads, self.rows
+        return [_zeros((*shape, _columns(width)), PAGE // 2) for width in widths]
 
 
 def _zeros(shape: tuple[int, ...], offset: int, kind: type = np.float32) -> Array:

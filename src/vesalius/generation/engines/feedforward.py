@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Int
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.compiled import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
+from vesalius.generation.engines.sessions import Ids, Logits
 from vesalius.generation.kernels.feedforward import (
     FeedforwardState,
     FeedforwardWeights,
@@ -14,10 +15,9 @@ from vesalius.generation.kernels.feedforward import (
 )
 from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.model import Model
-from vesalius.tokenizers.kinds import END_OF_TEXT
 
 
-class FeedforwardEngine(Engine):
+class FeedforwardEngine(CompiledEngine):
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
         super().__init__(model, dtype, threads)
         config, state = self.config, model.state
@@ -25,8 +25,6 @@ class FeedforwardEngine(Engine):
         def pair(name: str) -> list[tuple[Array, Array | None]]:
             return [(state[f"{name}.weight"], state.get(f"{name}.bias"))]
 
-        special = {} if model.tokenizer is None else model.tokenizer.special
-        self.start = special.get(END_OF_TEXT, 0)
         self.weights = FeedforwardWeights(
             first=self.matrices(pair("layers.0")),
             others=self.matrices(*(pair(f"layers.{l}") for l in range(1, config.layers))),
@@ -34,11 +32,12 @@ class FeedforwardEngine(Engine):
             activation=ACTIVATIONS[config.activation],
         )
 
-    def session(self, slots: int, length: int) -> "FeedforwardSession":
+    def session(self, slots: int, length: int, layer: int | None = None) -> "FeedforwardSession":
+        assert layer is None, "the reference engine gives states"
         return FeedforwardSession(self, slots)
 
 
-class FeedforwardSession(Session):
+class FeedforwardSession(CompiledSession):
     """Sequences with the window that each sees; before a text stand end-of-text tokens."""
 
     def __init__(self, engine: FeedforwardEngine, slots: int) -> None:
@@ -49,6 +48,7 @@ class FeedforwardSession(Session):
         scratch = self.scratch(max(config.context * config.embedding, config.hidden))
         self.state = FeedforwardState(joined, hidden, x, scratch)
         self.windows = np.zeros((slots, config.context), np.int64)
+        engine.compile(feedforward_step, self.weights, self.state, 1, self.logits)
 
     def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.compiled import LOCK, Engine, Ids, Logits, Session
+from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
+from vesalius.generation.engines.sessions import Ids, Logits
 from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.generation.kernels.recurrent import RecurrentState, RecurrentWeights, recurrent_step
 from vesalius.model import Model
 
 
-class RecurrentEngine(Engine):
+class RecurrentEngine(CompiledEngine):
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
         super().__init__(model, dtype, threads)
         config, state = self.config, model.state
@@ -29,11 +30,12 @@ class RecurrentEngine(Engine):
             embedding=config.embedding,
         )
 
-    def session(self, slots: int, length: int) -> "RecurrentSession":
+    def session(self, slots: int, length: int, layer: int | None = None) -> "RecurrentSession":
+        assert layer is None, "the reference engine gives states"
         return RecurrentSession(self, slots)
 
 
-class RecurrentSession(Session):
+class RecurrentSession(CompiledSession):
     """Sequences with the state that each carries."""
 
     def __init__(self, engine: RecurrentEngine, slots: int) -> None:
@@ -53,6 +55,8 @@ class RecurrentSession(Session):
             summed=summed,
             scratch=self.scratch(max(config.embedding + width, 2 * width)),
         )
+        slot = np.zeros(1, np.int64)
+        engine.compile(recurrent_step, self.weights, self.state, slot, self.logits, True)
 
     def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         """All prompts side by side, token by token, each to its end."""

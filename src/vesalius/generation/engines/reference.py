@@ -1,49 +1,41 @@
-"""Engines in plain NumPy: what the compiled ones are tested against, and what short texts run on.
+"""The engine in plain NumPy: complete, short, and the measure of the compiled ones.
 
-They need neither Numba nor PyTorch, and keep the model's precision. A session takes sequences one
-after the other, each with its KV cache or its carried state; it reads the model's state itself, so
-that nothing has to be packed first.
+It needs neither Numba nor PyTorch and keeps the model's precision. A sequence has its KV cache, its
+carried state or its window. Sessions read the model's own arrays: nothing is packed first, so short
+texts are done before a compiled engine has started.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.equations.activations import ACTIVATIONS, softmax
-from vesalius.errors import TokenOutOfRange
 from vesalius.families import family_of
+from vesalius.generation.engines.sessions import Engine, Ids, Logits, Session, States
 from vesalius.model import Model
-from vesalius.tokenizers.kinds import END_OF_TEXT
 
-Ids = Sequence[int] | Int[Array, " n"]
-States = Float[Array, "n d"]
+KVCache = dict[str, tuple[Array, Array]]
+"""Keys and values of all tokens of a sequence so far, heads x tokens x width, by layer."""
 
 
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """A model by its own arrays."""
 
-    def __init__(self, model: Model) -> None:
-        self.config: Any = model.config
+    def __init__(self, model: Model, threads: int = 1) -> None:
+        super().__init__(model, "float32", threads)
         self.state, self.family = model.state, family_of(model.config)
-        special = {} if model.tokenizer is None else model.tokenizer.special
-        self.start: int = special.get(END_OF_TEXT, 0)
 
     def session(self, slots: int, length: int, layer: int | None = None) -> "ReferenceSession":
-        """Room for so many sequences; their states are those after a layer, or the last."""
         assert self.family.session is not None, "verbs ask for engines of families that have one"
         made: ReferenceSession = self.family.session(self, slots, layer)
         return made
 
-    def logits(self, states: States) -> Float[Array, "n V"]:
-        """The logits of the next token that states give."""
-        return output(self.config, self.state, states)
 
-
-def output(config: Any, state: Any, states: States) -> Float[Array, "n V"]:
+def output(config: Any, state: Mapping[str, Array], states: States) -> Logits:
     """z = U h, or Eᵀ h where the two matrices are one; with a bias where there is one."""
     tied = getattr(config, "tied", False)
     logits: Array = states @ state["embedding.weight" if tied else "output.weight"].T
@@ -53,8 +45,8 @@ def output(config: Any, state: Any, states: States) -> Float[Array, "n V"]:
     return logits
 
 
-class ReferenceSession:
-    """So many sequences of an engine, each in its slot."""
+class ReferenceSession(Session):
+    """Sequences of any family: ``extend`` does all the work, prefill and decode alike."""
 
     def __init__(self, engine: ReferenceEngine, slots: int, layer: int | None) -> None:
         self.engine, self.config, self.state = engine, engine.config, engine.state
@@ -66,26 +58,31 @@ class ReferenceSession:
         """Sequences of no tokens."""
         raise AssertionError("every family has its own")
 
+    def clear(self, slot: int) -> None:
+        """Forget the tokens of a sequence."""
+        raise AssertionError("every family has its own")
+
+    def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
+        for slot in slots:
+            self.clear(slot)
+        return self.logits(self.extend(slots, prompts))
+
+    def step(self, slots: Ids, ids: Ids) -> Logits:
+        return self.logits(self.extend(slots, [[token] for token in ids]))
+
+    def logits(self, states: list[States]) -> Logits:
+        """The logits after the last token of each sequence."""
+        return output(self.config, self.state, np.concatenate([rows[-1:] for rows in states]))
+
     def extend(
         self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
     ) -> list[States]:
-        """Go on with sequences; the states of their new tokens."""
         kinds = segments or [np.zeros(len(row), np.int64) for row in rows]
-        pairs = zip(slots, rows, kinds, strict=True)
-        return [self.one(slot, self.known(row), np.asarray(kind)) for slot, row, kind in pairs]
+        triples = zip(slots, rows, kinds, strict=True)
+        return [self.one(slot, self.known(row), np.asarray(kind)) for slot, row, kind in triples]
 
     def one(self, slot: int, ids: Array, segments: Array) -> States:
         raise AssertionError("every family has its own")
-
-    def known(self, ids: Ids) -> Int[Array, " n"]:
-        """Ids that the vocabulary has; NumPy would take negative ones from its end."""
-        read = np.asarray(ids, np.int64)
-        words = len(self.state["embedding.weight"])
-        if read.size and not (read.min() >= 0 and read.max() < words):
-            raise TokenOutOfRange(
-                f"token ids go from 0 to {words - 1}, got {read.min()} to {read.max()}"
-            )
-        return read
 
     def linear(self, name: str, x: Array) -> Array:
         """W x + b of every row."""
@@ -98,11 +95,21 @@ class TransformerSession(ReferenceSession):
     """Sequences with their KV caches; a block is (32), in either order of Figure 14."""
 
     def begin(self, slots: int) -> None:
-        self.lengths = np.zeros(slots, np.int64)
-        self.cache: dict[tuple[int, int], tuple[Array, Array]] = {}
+        self.lengths = [0] * slots
+        self.kv_cache: list[KVCache] = [{} for _ in range(slots)]
         self.norm_first = self.config.symbols()["variant"] == 2
         self.causal = getattr(self.config, "causal", False)
         self.positions = position_vectors(self.config, self.state)
+
+    def clear(self, slot: int) -> None:
+        self.lengths[slot], self.kv_cache[slot] = 0, {}
+
+    def copy(self, source: int, target: int) -> None:
+        self.lengths[target] = self.lengths[source]
+        self.kv_cache[target] = dict(self.kv_cache[source])
+
+    def full(self, slot: int) -> bool:
+        return self.lengths[slot] == len(self.positions)
 
     def one(self, slot: int, ids: Array, segments: Array) -> States:
         start = self.lengths[slot]
@@ -112,28 +119,28 @@ class TransformerSession(ReferenceSession):
             x = x + self.state["segments.weight"][segments]
         if not self.norm_first:
             x = self.norm("norm", x)
-        for l in range(self.layers):
-            x = self.block(f"blocks.{l}", x, (slot, l))
+        for l in range(self.layers if len(ids) else 0):
+            x = self.block(f"blocks.{l}", x, self.kv_cache[slot])
         return self.norm("norm", x) if self.norm_first and self.final else x
 
-    def block(self, name: str, x: States, place: tuple[int, int]) -> States:
+    def block(self, name: str, x: States, cache: KVCache) -> States:
         for part, run in (("attention", self.attention), ("feedforward", self.feedforward)):
             if self.norm_first:
-                x = x + run(f"{name}.{part}", self.norm(f"{name}.{part}_norm", x), place)
+                x = x + run(f"{name}.{part}", self.norm(f"{name}.{part}_norm", x), cache)
             else:
-                x = self.norm(f"{name}.{part}_norm", x + run(f"{name}.{part}", x, place))
+                x = self.norm(f"{name}.{part}_norm", x + run(f"{name}.{part}", x, cache))
         return x
 
-    def attention(self, name: str, x: States, place: tuple[int, int]) -> States:
-        """All heads (28): softmax(S + q kᵀ / √d_k) v, with the keys and values so far."""
+    def attention(self, name: str, x: States, cache: KVCache) -> States:
+        """All heads (28): softmax(S + q kᵀ / √d_k) v, with the keys and values of the KV cache."""
         q, k, v = (
             self.linear(f"{name}.{part}", x).reshape(len(x), self.config.heads, -1).swapaxes(0, 1)
             for part in ("query", "key", "value")
         )
-        if place in self.cache:
-            before = self.cache[place]
+        if name in cache:
+            before = cache[name]
             k, v = np.concatenate([before[0], k], axis=1), np.concatenate([before[1], v], axis=1)
-        self.cache[place] = k, v
+        cache[name] = k, v
         scores = q @ k.swapaxes(1, 2) / math.sqrt(k.shape[2])
         if self.causal:
             n, seen = scores.shape[1:]
@@ -141,7 +148,7 @@ class TransformerSession(ReferenceSession):
         mixed = softmax(scores, axis=-1) @ v
         return self.linear(f"{name}.output", mixed.swapaxes(0, 1).reshape(len(x), -1))
 
-    def feedforward(self, name: str, x: States, place: tuple[int, int]) -> States:
+    def feedforward(self, name: str, x: States, cache: KVCache) -> States:
         activation = ACTIVATIONS[self.config.activation]
         return self.linear(f"{name}.outer", activation(self.linear(f"{name}.inner", x)))
 
@@ -158,12 +165,12 @@ def normalise(x: States, weight: Array, bias: Array | None, epsilon: float) -> S
     return normalised if bias is None else normalised + bias
 
 
-def position_vectors(config: Any, state: Any) -> Float[Array, "n d_e"]:
-    """One vector for each position: learned, or made."""
+def position_vectors(config: Any, state: Mapping[str, Array]) -> Float[Array, "n d_e"]:
+    """One vector for each position: learned, or sinusoidal."""
     if "positions.weight" in state:
         learned: Array = state["positions.weight"]
         return learned
-    from vesalius.equations import sinusoidal_positions  # which GPT-2 does without, and its time
+    from vesalius.equations import sinusoidal_positions  # whose import GPT-2 does without
 
     made = sinusoidal_positions(config.embedding, config.context).T
     return made.astype(state["embedding.weight"].dtype)
@@ -178,10 +185,16 @@ class RecurrentSession(ReferenceSession):
         self.hidden = np.zeros((slots, self.config.layers, width), dtype)
         self.cells = np.zeros_like(self.hidden)
 
+    def clear(self, slot: int) -> None:
+        self.hidden[slot] = self.cells[slot] = 0
+
+    def copy(self, source: int, target: int) -> None:
+        self.hidden[target], self.cells[target] = self.hidden[source], self.cells[source]
+
     def extend(
         self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
     ) -> list[States]:
-        """All sequences side by side, longest first, so that those alive are the first."""
+        """All sequences side by side, longest first: at each time, the first few still go on."""
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         lengths = np.array([len(rows[i]) for i in order])
         places = np.asarray(slots, np.int64)[order]
@@ -224,10 +237,16 @@ def _gate(x: Array) -> Array:
 
 
 class FeedforwardSession(ReferenceSession):
-    """Sequences with their windows; what stands before a text reads as ends of other texts."""
+    """Sequences with the window that each sees; before a text stand end-of-text tokens."""
 
     def begin(self, slots: int) -> None:
         self.windows = np.full((slots, self.config.context), self.engine.start)
+
+    def clear(self, slot: int) -> None:
+        self.windows[slot] = self.engine.start
+
+    def copy(self, source: int, target: int) -> None:
+        self.windows[target] = self.windows[source]
 
     def one(self, slot: int, ids: Array, segments: Array) -> States:
         joined = np.concatenate([self.windows[slot], ids])

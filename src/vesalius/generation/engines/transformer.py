@@ -6,8 +6,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.generation.engines.compiled import LOCK, PREFILL_TOKENS, Engine, Ids, Logits, Session
-from vesalius.generation.engines.reference import States, normalise, position_vectors
+from vesalius.generation.engines.compiled import (
+    LOCK,
+    PREFILL_TOKENS,
+    CompiledEngine,
+    CompiledSession,
+)
+from vesalius.generation.engines.reference import normalise, position_vectors
+from vesalius.generation.engines.sessions import Ids, Logits, States
 from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
 from vesalius.generation.kernels.transformer import (
     Norms,
@@ -19,7 +25,7 @@ from vesalius.generation.kernels.vectors import LANES, ROWS
 from vesalius.model import Model
 
 
-class TransformerEngine(Engine):
+class TransformerEngine(CompiledEngine):
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
         super().__init__(model, dtype, threads)
         config, state = self.config, model.state
@@ -79,7 +85,7 @@ class TransformerEngine(Engine):
         )
 
 
-class TransformerSession(Session):
+class TransformerSession(CompiledSession):
     """Sequences with their KV cache: keys and values of all tokens so far, allocated once."""
 
     engine: TransformerEngine
@@ -120,6 +126,8 @@ class TransformerSession(Session):
             scratch=self.scratch(max(s["d_e"], s["Md_v"], s["d_f"])),
         )
         self.lengths = np.zeros(slots, np.int64)
+        none = self.lengths[:0]
+        self.engine.compile(transformer_step, self.weights, self.state, *(none,) * 3, self.logits)
 
     def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         """Prompts as one row of tokens, of which a kernel reads ``PREFILL_TOKENS`` at a time."""
@@ -141,7 +149,6 @@ class TransformerSession(Session):
     def extend(
         self, slots: Ids, rows: Sequence[Ids], segments: Sequence[Ids] | None = None
     ) -> list[States]:
-        """Continue sequences; the hidden states of their new tokens."""
         chosen, lengths = np.asarray(slots, np.int64), np.array([len(row) for row in rows])
         before = self.lengths[chosen]
         assert (before + lengths).max() <= self.length, "a session is made for what it will hold"
