@@ -103,3 +103,16 @@ def test_greedy_takes_the_likeliest_and_the_first_of_equals():
 def test_settings_out_of_range_are_refused(how, message):
     with pytest.raises(ImpossibleSetting, match=message):
         Sampling(**how)
+
+
+def test_a_draw_in_json_has_the_likeliest_and_what_was_drawn():
+    draw = Draw(LOGITS, Sampling(top_k=20), BEFORE, 0.97)
+    shown = draw.to_json(most=3)
+    ids = [row["id"] for row in shown["candidates"]]
+    assert ids == [*LOGITS.argsort()[::-1][:3].tolist(), draw.token]
+    assert (shown["token"], shown["kept"]) == (draw.token, 20)
+    for row in shown["candidates"]:
+        assert row["token"] == str(row["id"])
+        assert row["probability"] == draw.probabilities[row["id"]]
+        assert row["kept"] is True
+    assert len(draw.to_json()["candidates"]) >= 8

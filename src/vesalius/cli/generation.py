@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vesalius.generation.sampling import Draw
     from vesalius.model import Model
 
-CANDIDATES = 8
-"""Rows of a table of one draw."""
 SHADES = " ░▒▓█"
 GREYS = (16, *range(232, 256), 231)
 """From black to white, as terminals of 256 colours number them."""
@@ -89,7 +87,7 @@ def generate(
         shown = [result.to_json() for result in results]
         if inspect:
             for slot, draw in draws:
-                shown[slot].setdefault("draws", []).append(_described(loaded, draw))
+                shown[slot].setdefault("draws", []).append(draw.to_json(loaded.tokenizer))
         return terminal.show_json(shown if file or len(shown) > 1 else shown[0])
     for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0])):
         _show_draw(
@@ -154,26 +152,8 @@ def picture(pixels: list[int], levels: int, side: int, colours: bool) -> str:
     return "\n".join("".join(map(drawn, row)) + end for row in rows)
 
 
-def _described(model: "Model", draw: "Draw") -> dict[str, Any]:
-    """A draw in numbers: the likeliest candidates, and the one that was drawn."""
-    likeliest = draw.penalised.argsort()[::-1][:CANDIDATES].tolist()
-    chosen = [*likeliest, *([draw.token] if draw.token not in likeliest else [])]
-    rows = [
-        {
-            "id": i,
-            "token": model.tokenizer.piece(i) if model.tokenizer else str(i),
-            "logit": float(draw.logits[i]),
-            "tempered": float(draw.tempered[i]),
-            "kept": bool(draw.kept[i]),
-            "probability": float(draw.probabilities[i]),
-        }
-        for i in chosen
-    ]
-    return {"token": draw.token, "kept": int(draw.kept.sum()), "candidates": rows}
-
-
 def _show_draw(model: "Model", name: str, draw: "Draw") -> None:
-    shown = _described(model, draw)
+    shown = draw.to_json(model.tokenizer)
     rows = [
         (
             "→" if row["id"] == shown["token"] else "",

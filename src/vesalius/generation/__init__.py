@@ -1,1 +1,1 @@
-"""Generation: sampling, engines for processors, and what drives the one with the other."""
+"""Generation: engines, which compute logits on a processor, samplers, and the loop of both."""

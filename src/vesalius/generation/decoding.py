@@ -1,14 +1,13 @@
-"""Generation: read prompts, then draw a token of each, and so on, until each has come to its end.
+"""The decode loop: prefill of all prompts, then sample and decode token by token, until each ends.
 
-Sequences of any number and length go along together, on an engine for processors. A sequence has
-random numbers of its own, so that what it becomes does not depend on its company, but for the last
-digits of sums, which decide only between tokens that are as good as equal.
+Sequences of any number and length make one batch. Each has random numbers of its own: the others of
+its batch change only the last digits of sums, which decide between equally likely tokens at most.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from vesalius.errors import (
 )
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
-from vesalius.generation.sampling import Draw, Sampling
+from vesalius.generation.sampling import Draw, Logits, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.views import short
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 Prompt = str | Sequence[int]
 MOST = 50
-"""New tokens of a text, unless said."""
+"""New tokens of a text, unless ``max_new_tokens`` says otherwise."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,14 +45,15 @@ class Generation:
     ids: list[int]
     """The new tokens."""
     finish: str
-    """Why it ended: "length" as asked for, "end" by the token that ends texts, or "stop"."""
+    """Why it ended: "length" (``max_new_tokens``), "end" (an end-of-text token) or "stop"."""
 
     def to_json(self) -> dict[str, Any]:
+        """``prompt`` as it was given, text or ids; ``text``, ``ids`` and ``finish`` as above."""
         prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
         return {"prompt": prompt, "text": self.text, "ids": self.ids, "finish": self.finish}
 
     def __repr__(self) -> str:
-        """What came, and why it ended; of a long result the beginning."""
+        """The new text, or its beginning, and why it ended."""
         given = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
         new: Any = self.text if self.text else self.ids
         many = "1 token" if len(self.ids) == 1 else f"{len(self.ids)} tokens"
@@ -65,7 +65,7 @@ class Generation:
 
 @dataclass
 class _Sequence:
-    """One that is being written."""
+    """A sequence in the making."""
 
     prompt: Prompt
     before: list[int]
@@ -73,6 +73,46 @@ class _Sequence:
     stream: TextStream | None
     new: list[int] = field(default_factory=list)
     finish: str = ""
+
+
+class _Settings(TypedDict, total=False):
+    """The settings of ``generate`` that do not decide what it returns."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repetition_penalty: float
+    stop: str | Sequence[str]
+    seed: int
+    slide: bool
+    ignore_end: bool
+    dtype: str
+    threads: int | None
+    on_text: Callable[[int, str], None] | None
+    on_draw: Callable[[int, Draw], None] | None
+
+
+@overload
+def generate(
+    model: ModelLike,
+    prompt: Prompt | None = None,
+    max_new_tokens: int | None = None,
+    *,
+    samples: Literal[1] = 1,
+    **settings: Unpack[_Settings],
+) -> Generation: ...
+
+
+@overload
+def generate(
+    model: ModelLike,
+    prompt: Prompt | Sequence[Prompt] | None = None,
+    max_new_tokens: int | None = None,
+    *,
+    samples: int = 1,
+    **settings: Unpack[_Settings],
+) -> list[Generation]: ...
 
 
 def generate(
@@ -94,16 +134,15 @@ def generate(
     threads: int | None = None,
     on_text: Callable[[int, str], None] | None = None,
     on_draw: Callable[[int, Draw], None] | None = None,
-) -> Any:
-    """Continue a text, or token ids, and give a ``Generation``; a list of them for several.
+) -> Generation | list[Generation]:
+    """Continue a text, or token ids: a ``Generation``.
 
-    ``max_new_tokens`` are 50 unless said, or what the context has room for; with igpt the pixels
-    that the picture still lacks.
-    Several are a list of prompts, or more ``samples`` than one of each, which follow each other.
-    Temperature 0 is greedy. ``slide`` goes on beyond the context with the later half of it;
-    ``ignore_end`` beyond tokens that end texts (``Model.ends``). ``dtype`` may be "int8".
-    ``on_text`` gets text as soon as it is certain, and ``on_draw`` each choice, both with the
-    sequence's number.
+    A list of prompts, or more than one of ``samples``, gives a list: the samples of the first
+    prompt, then of the second. ``max_new_tokens`` is 50 unless said, or what the context has space
+    for; with igpt, the rest of the picture. Temperature 0 is greedy. ``slide`` goes beyond the
+    context, with its later half; ``ignore_end`` beyond end-of-text tokens (``Model.ends``).
+    ``dtype`` is "float32" or "int8". ``on_text`` is called with text as soon as it is certain,
+    ``on_draw`` with each choice, both with the sequence's number first.
     """
     model = loaded(model)
     require_served(model, "generate")
@@ -143,7 +182,7 @@ def generate(
 def _prompts(
     model: Model, given: Prompt | Sequence[Prompt] | None
 ) -> tuple[list[tuple[Prompt, list[int]]], bool]:
-    """Prompts with their tokens, and whether there may be several."""
+    """Prompts with their tokens, and whether a list was given."""
     given = [] if given is None else arguments.plain(given)
     if not isinstance(given, str | Sequence) or isinstance(given, bytes):
         raise arguments.wrong("prompt", "a text, token ids, or a list of prompts", given)
@@ -167,9 +206,9 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
 
 
 def _new_tokens(model: Model, prompt: int, slide: bool) -> int:
-    """How many tokens to draw where nobody says it: those that make a picture whole, or 50.
+    """The default of ``max_new_tokens``: the rest of a picture, or 50.
 
-    Fewer where the context has no room for so many, and may not slide.
+    Fewer where the context has less space, and may not slide.
     """
     side, context = picture_side(model), context_of(model)
     if side is not None:
@@ -193,7 +232,7 @@ def picture_side(model: Model) -> int | None:
 
 
 class _Run:
-    """The sequences of one call on their way to the end."""
+    """The batch of one call, from prefill to the end."""
 
     def __init__(
         self,
@@ -219,7 +258,7 @@ class _Run:
         self.session: Session = engine.session(len(sequences), length)
 
     def to_the_end(self, samples: int) -> None:
-        logits, active = self._read(samples), list(range(len(self.sequences)))
+        logits, active = self._prefill(samples), list(range(len(self.sequences)))
         while active:
             for slot, row in zip(active, logits, strict=True):
                 self._draw(slot, row)
@@ -227,8 +266,8 @@ class _Run:
             if active:
                 logits = self._step(active)
 
-    def _read(self, samples: int) -> list[Any]:
-        """The logits after each prompt, which is read once; other samples begin as the first."""
+    def _prefill(self, samples: int) -> Sequence[Logits]:
+        """The logits after each prompt, which is read once and copied for further samples."""
         firsts = range(0, len(self.sequences), samples)
         prompts = [self.sequences[slot].before for slot in firsts]
         if self.context:
@@ -239,9 +278,9 @@ class _Run:
                 self.session.copy(slot - 1, slot)
         return [logits[slot // samples] for slot in range(len(self.sequences))]
 
-    def _draw(self, slot: int, logits: Any) -> None:
+    def _draw(self, slot: int, logits: Logits) -> None:
         sequence = self.sequences[slot]
-        if math.isnan(logits.max()):  # which one NaN makes it
+        if math.isnan(logits.max()):  # as it is with a single NaN
             raise NotFinite("the model's logits are NaN; look for NaN in its weights")
         penalised = self.how.repetition_penalty != 1
         before = np.array(sequence.before + sequence.new if penalised else [], np.int64)
@@ -265,10 +304,11 @@ class _Run:
         if text and self.on_text is not None:
             self.on_text(slot, text)
 
-    def _step(self, active: list[int]) -> Any:
-        """The logits after the tokens just drawn; a full context begins again with its later half.
+    def _step(self, active: list[int]) -> Sequence[Logits]:
+        """Decode: the logits after the tokens just drawn.
 
-        The positions of a transformer are absolute, so what stays has to be read anew.
+        A full context begins again with its later half, which prefill has to read anew, because
+        positions of a transformer are absolute.
         """
         for slot in active:
             if self.session.full(slot):
@@ -276,11 +316,11 @@ class _Run:
                 sequence = self.sequences[slot]
                 kept = (sequence.before + sequence.new)[-max(1, self.context // 2) :]
                 self.session.prefill([slot], [kept[:-1]])
-        return self.session.step(active, [self.sequences[slot].new[-1] for slot in active])
+        return [*self.session.step(active, [self.sequences[slot].new[-1] for slot in active])]
 
 
 def _require_room(context: int, prompt: int, most: int) -> None:
-    """The last new token need not be read."""
+    """Refuse more tokens than fit; the last new one need not be read."""
     if prompt > context:
         raise SequenceTooLong(
             f"the prompt has {prompt} tokens, the model's context {context}; shorten it, or let "

@@ -1,4 +1,4 @@
-"""Weights as bytes: one scale for each row of a matrix, which is one output."""
+"""Int8 quantisation: weights in 8 bits, with one scale for each row of a matrix (one output)."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ LARGEST = 127
 def quantise(
     matrix: Float[Array, "rows columns"],
 ) -> tuple[Int8[Array, "rows columns"], Float[Array, " rows"]]:
-    """Bytes and scales whose product is as near to the matrix as one scale a row allows."""
+    """Int8 weights and scales: their product is the matrix, rounded to 255 levels a row."""
     scale = np.abs(matrix).max(axis=1, initial=0) / np.float32(LARGEST)
     scale[scale == 0] = 1
     return np.rint(matrix / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 
 
 def rounded(model: Model) -> Model:
-    """The model that the bytes stand for, to evaluate what they cost.
+    """The model with the weights that int8 stands for, to evaluate what quantisation costs.
 
-    What is looked up is not rounded: a matrix that is also the output becomes two.
+    Embeddings that are looked up are not rounded: a tied matrix becomes two.
     """
     config: Any = model.config
     state = dict(model.state)
@@ -31,7 +31,7 @@ def rounded(model: Model) -> Model:
         config, state["output.weight"] = config.change(tied=False), state["embedding.weight"]
     done = {"embedding.weight", "positions.weight", "segments.weight"}
     for name in [name for name in state if name.endswith("recurrent.weight")]:
-        # One row of both: a product takes what comes from below and from before together.
+        # They share a scale a row: the kernel multiplies [W | U] in one product.
         below = name.replace("recurrent", "input")
         width = state[below].shape[1]
         whole, scale = quantise(np.concatenate([state[below], state[name]], axis=1))

@@ -1,4 +1,4 @@
-"""From logits to the next token: penalty, temperature, cuts, draw; each step can be looked at.
+"""The sampler, from logits to the next token: penalty, temperature, cuts, draw.
 
 The order is that of Transformers: first the repetition penalty, then temperature, top-k, top-p and
 min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
@@ -6,6 +6,7 @@ min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,16 +15,17 @@ from numpy import ndarray as Array
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
 
+if TYPE_CHECKING:
+    from vesalius.tokenizers import Tokenizer
+
 Logits = Float[Array, " V"]
-
-
 DEMANDED = ("temperature", "repetition_penalty")
-"""Settings that have no None."""
+"""Settings that may not be None."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a token is chosen."""
+    """The settings of a sampler."""
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -47,14 +49,14 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """One choice, whose steps are computed when they are looked at."""
+    """One choice of the sampler; its steps are computed when they are looked at."""
 
     logits: Logits
     how: Sampling
     before: Int[Array, " n"]
     """The tokens so far."""
     chance: float
-    """A number from 0 to 1, evenly distributed, which decides."""
+    """The random number that decides, uniform in [0, 1)."""
 
     def __repr__(self) -> str:
         odds = f"{self.probabilities[self.token]:.4f}"
@@ -62,18 +64,40 @@ class Draw:
             f"Draw: token {self.token}, probability {odds}, of {self.kept.sum():,} after the cuts"
         )
 
+    def to_json(self, tokenizer: "Tokenizer | None" = None, most: int = 8) -> dict[str, Any]:
+        """The drawn token's id, the number of tokens that the cuts kept, and candidates.
+
+        Candidates are the ``most`` likeliest tokens, and the drawn one if it is not among them:
+        ``id``, ``token`` (its text; the id where there is no tokenizer), ``logit``, ``tempered``
+        (the logit after penalty and temperature), ``kept`` (by the cuts), ``probability``.
+        """
+        likeliest = self.penalised.argsort()[::-1][:most].tolist()
+        chosen = [*likeliest, *([self.token] if self.token not in likeliest else [])]
+        rows = [
+            {
+                "id": i,
+                "token": tokenizer.piece(i) if tokenizer else str(i),
+                "logit": float(self.logits[i]),
+                "tempered": float(self.tempered[i]),
+                "kept": bool(self.kept[i]),
+                "probability": float(self.probabilities[i]),
+            }
+            for i in chosen
+        ]
+        return {"token": self.token, "kept": int(self.kept.sum()), "candidates": rows}
+
     @cached_property
     def penalised(self) -> Logits:
         return penalise(self.logits, self.before, self.how.repetition_penalty)
 
     @cached_property
     def tempered(self) -> Float[Array, " V"]:
-        """Double precision, for what is left of it after the division; greedy leaves all as is."""
+        """Logits divided by the temperature, in float64; unchanged where it is 0."""
         return self.penalised.astype(np.float64) / (self.how.temperature or 1)
 
     @cached_property
     def kept(self) -> Bool[Array, " V"]:
-        """What the cuts leave to draw from."""
+        """Which tokens top-k, top-p and min-p leave to draw from; one where greedy."""
         if self.how.temperature == 0:
             return np.arange(len(self.logits)) == self.token
         return cuts(self.tempered, self.how)
@@ -92,7 +116,7 @@ class Draw:
 
 
 def penalise(logits: Logits, before: Int[Array, " n"], penalty: float) -> Logits:
-    """Keskar et al. 2019: logits of tokens that were there, divided; negative ones multiplied."""
+    """Keskar et al. 2019: positive logits of earlier tokens divided, negative ones multiplied."""
     if penalty == 1 or not len(before):
         return logits
     seen, changed = np.unique(before), logits.copy()
@@ -101,14 +125,14 @@ def penalise(logits: Logits, before: Int[Array, " n"], penalty: float) -> Logits
 
 
 def cuts(tempered: Logits, how: Sampling) -> Bool[Array, " V"]:
-    """Which tokens are left to draw from."""
+    """Which tokens top-k, top-p and min-p leave to draw from."""
     kept = np.ones(len(tempered), bool)
     if how.top_k is not None and how.top_k < len(tempered):
         kept &= tempered >= np.partition(tempered, -how.top_k)[-how.top_k]
     if how.top_p is not None and how.top_p < 1:
         odds = softmax(np.where(kept, tempered, -np.inf))
         order = odds.argsort(kind="stable")[::-1]
-        # A token stays while those before it have not reached the share: the likeliest always.
+        # A token stays while likelier ones have less than top_p: the likeliest always does.
         enough = odds[order].cumsum() - odds[order] >= how.top_p
         kept[order[enough]] = False
     if how.min_p:

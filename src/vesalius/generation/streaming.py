@@ -1,4 +1,4 @@
-"""Text of tokens as they arrive: whole characters only, and nothing that may be cut off again."""
+"""Streaming: text as tokens arrive, in whole characters, without the beginning of a stop string."""
 
 import codecs
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ class TextStream:
 
     @property
     def text(self) -> str:
-        """What has been given out."""
+        """The text given out so far."""
         return self.arrived[: self.given]
 
     def add(self, token: int) -> str:
-        """Take a token in; the text that is certain now and was not before."""
+        """Add a token; the text that became certain with it."""
         if self.tokenizer.byte_level:
             self.arrived += self.bytes.decode(self.tokenizer.bytes_of(token))
-        else:  # only together is it known whether a space stands between two tokens
+        else:  # whether a space stands between two tokens shows when both are decoded
             self.ids.append(token)
             self.arrived = self.tokenizer.decode(self.ids)[len(self.before) :]
         return self._give(len(self.arrived) - self._doubtful())
 
     def end(self) -> str:
-        """No more tokens come: what was held back."""
+        """The text that was held back, when no more tokens come."""
         if not self.stopped:
             self.arrived += self.bytes.decode(b"", final=True)
         return self._give(len(self.arrived))
