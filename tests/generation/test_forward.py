@@ -38,7 +38,7 @@ def kinds_of(row):
 
 @torch.no_grad()
 def expected(model, row, layers):
-    """The network's states after so many layers, of one text; those before the heads if None."""
+    """The network's states of one text after a number of layers; before the heads if None."""
     network, ids = model.network, torch.from_numpy(row)[None]
     if model.family in ("rnn", "lstm"):
         if layers is None:
@@ -94,7 +94,7 @@ def test_texts_change_nothing_in_each_others_states(model):
         assert error(found, alone) < 1e-6
 
 
-def test_texts_of_like_length_go_together_and_not_too_many_at_once():
+def test_texts_of_like_length_make_batches_of_limited_size():
     lengths = [4, 10, 9, 3, 200, 1]
     assert list(forward._batches(lengths, 32)) == [[4], [1, 2, 0, 3, 5]]
     assert list(forward._batches(lengths, 2)) == [[4], [1, 2], [0, 3], [5]]

@@ -25,7 +25,7 @@ def model(request):
 
 
 def logits(made, prompts=PROMPTS):
-    """After each prompt, then after ten more tokens of each, and of a copy with tokens of its own."""
+    """After each prompt, then after ten more tokens of each, and of a copy that gets others."""
     session = made.session(4, PREFILL_TOKENS + 4 + STEPS)
     slots = [2, 0, 3]
     yield session.prefill(slots, prompts).copy()

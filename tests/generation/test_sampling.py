@@ -63,7 +63,7 @@ def test_tokens_are_drawn_as_often_as_the_odds_say(how):
     drawn = [Draw(LOGITS, sampling, BEFORE, random.random()).token for _ in range(20_000)]
     counts, odds = np.bincount(drawn, minlength=50), probabilities(sampling)
     assert (counts[odds == 0] == 0).all()
-    likely = odds * 20_000 >= 5  # what a chi-squared test asks for; the rare ones together
+    likely = odds * 20_000 >= 5  # what a chi-squared test asks for; rare ones are summed
     seen = np.append(counts[likely], counts[~likely].sum())
     wanted = np.append(odds[likely], odds[~likely].sum()) * 20_000
     real = wanted > 0
