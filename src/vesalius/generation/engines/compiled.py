@@ -44,7 +44,7 @@ class CompiledEngine(Engine):
         """Compile a kernel for arguments of these types, unless that is done."""
         if kernel in self.ready:
             return
-        with event.install_listener("numba:compile", _Compiling()):
+        with LOCK, event.install_listener("numba:compile", _Compiling()):
             kernel.compile(tuple(map(typeof, (pool(self.threads).alone, *arguments))))
         self.ready.add(kernel)
 
