@@ -1,10 +1,12 @@
 """Generation: the same text as elsewhere, alone or in company, and a clear end."""
 
+import inspect
 import json
 import multiprocessing
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_overloads
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from vesalius.errors import (
     UnknownConfiguration,
     WrongKind,
 )
+from vesalius.generation.decoding import Generation, _Settings
 
 LANGUAGE = ("gpt", "lstm", "rnn", "ffnn")
 OPENINGS = [
@@ -67,6 +70,17 @@ def test_a_sequence_becomes_the_same_in_any_company(name, dtype):
         assert [g.ids for g in pair] == [g.ids for g in together[2 * i : 2 * i + 2]]
         assert pair[0].ids == generate(model, prompt, 12, **settings).ids
         assert pair[0].ids != pair[1].ids
+
+
+def test_overloads_have_every_setting_and_say_when_a_list_comes(gpt):
+    one, several = map(inspect.signature, get_overloads(vesalius.generate))
+    assert one.return_annotation is Generation
+    assert several.return_annotation == list[Generation]
+    assert isinstance(generate(gpt, "He", 1), one.return_annotation)
+    for many in (generate(gpt, ["He"], 1), generate(gpt, "He", 1, samples=2)):
+        assert all(isinstance(each, Generation) for each in many)
+    whole = inspect.signature(vesalius.generate).parameters
+    assert {*whole} == {*one.parameters, *_Settings.__annotations__} - {"settings"}
 
 
 def test_the_seed_decides(gpt):

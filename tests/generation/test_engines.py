@@ -135,7 +135,7 @@ def test_any_number_of_sequences_goes_along(rows):
     model = lively(*MODELS["gpt2"])
     session = engine(model, threads=1).session(rows, 40)
     for slot in range(rows):
-        session.prefill([slot], [IDS[slot : slot + 5]])[0]
+        session.prefill([slot], [IDS[slot : slot + 5]])
     order = np.random.default_rng(0).permutation(rows)
     got = session.step(order, order)
     for row, slot in zip(got, order, strict=True):
@@ -144,7 +144,7 @@ def test_any_number_of_sequences_goes_along(rows):
 
 def test_a_full_sequence_says_so():
     session = engine(lively(*MODELS["gpt2"]), threads=1).session(1, 7)
-    session.prefill([0], [IDS[:6]])[0]
+    session.prefill([0], [IDS[:6]])
     assert not session.full(0)
     session.step([0], [1])
     assert session.full(0)
@@ -156,8 +156,8 @@ def test_a_full_sequence_says_so():
 def test_ids_outside_the_vocabulary_are_refused(model, ids):
     session = engine(model, threads=1).session(1, 9)
     with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
-        session.prefill([0], [ids])[0]
-    session.prefill([0], [[1]])[0]
+        session.prefill([0], [ids])
+    session.prefill([0], [[1]])
     with pytest.raises(TokenOutOfRange, match="from 0 to 100"):
         session.step([0], ids[-1:])
     assert error(session.step([0], [2])[0], expected(model, [1, 2])) < 1e-5
@@ -180,7 +180,7 @@ def test_engines_are_made_once_and_refuse_what_they_cannot_be(monkeypatch):
 def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
     model = lively("gpt2", {**MODELS["gpt2"][1], "context": 1100})
     session = engine(model, threads=1).session(1, 1100)
-    session.prefill([0], [IDS[:2]])[0]
+    session.prefill([0], [IDS[:2]])
     session.step([0], [0])  # which may compile
     held = []
     tracemalloc.start()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,14 @@ def test_where_compiling_fails_the_reference_decodes(caplog):
     )
     with pytest.raises(CannotCompile, match="int8 needs compiled kernels"):
         engine(models[0], "int8")
+
+
+def test_a_family_may_do_without_kernels(monkeypatch):
+    row = replace(engines.family_of(lively(*MODELS["rnn"]).config), engine=None)
+    monkeypatch.setattr(engines, "family_of", lambda config: row)
+    assert isinstance(engine(lively(*MODELS["rnn"])), ReferenceEngine)
+    with pytest.raises(CannotCompile, match="int8 needs compiled kernels; rnn has no compiled"):
+        engine(lively(*MODELS["rnn"]), "int8")
 
 
 @pytest.mark.parametrize("context", [2, 3, 8])
