@@ -72,3 +72,8 @@ def test_it_is_trained_dissected_and_verified(installed, trained):
     assert json.loads(installed("verify", trained, "--json"))["agrees"]
     measured = json.loads(installed("evaluate", trained, "stories", "--json"))
     assert 0 < measured["loss"] < 6
+
+
+def test_it_generates_on_the_reference_engine(installed, trained):
+    asked = ("generate", trained, "3 1 4", "--ids", "-n", "5", "--samples", "2", "--json")
+    assert [len(one["ids"]) for one in json.loads(installed(*asked))] == [5, 5]

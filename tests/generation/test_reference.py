@@ -121,10 +121,11 @@ def test_where_compiling_fails_the_reference_decodes(caplog):
         engine(models[0], "int8")
 
 
-def test_a_family_may_do_without_kernels(monkeypatch):
+def test_a_family_may_do_without_kernels(monkeypatch, caplog):
     row = replace(engines.family_of(lively(*MODELS["rnn"]).config), engine=None)
     monkeypatch.setattr(engines, "family_of", lambda config: row)
     assert isinstance(engine(lively(*MODELS["rnn"])), ReferenceEngine)
+    assert not caplog.records
     with pytest.raises(CannotCompile, match="int8 needs compiled kernels; rnn has no compiled"):
         engine(lively(*MODELS["rnn"]), "int8")
 

@@ -53,7 +53,8 @@ def _made(model: Model, dtype: str, threads: int) -> "Engine":
         if dtype != "float32":
             message = f"{dtype} needs compiled kernels; {error}; take dtype float32"
             raise CannotCompile(message) from error
-        _say(str(error))
+        if family_of(model.config).engine is not None:  # else it is meant to run on NumPy
+            _say(str(error))
     from vesalius.generation.engines.reference import ReferenceEngine
 
     return ReferenceEngine(model, threads)
