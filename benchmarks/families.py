@@ -26,7 +26,7 @@ class Family:
     """Bytes of weights that a token needs."""
     new: int
     taken: list[float] = field(default_factory=list)
-    """Seconds of each turn, and bytes a second that the machine read around it."""
+    """Seconds of each turn, and bytes per second that the machine read around it."""
     bandwidths: list[float] = field(default_factory=list)
 
     @property

@@ -66,7 +66,7 @@ class Results:
         return [bandwidth for worker in self.workers for bandwidth in worker.bandwidths]
 
     def bound(self, precision: str) -> float:
-        """Tokens a second if nothing but reading the weights took time, in the median."""
+        """Tokens per second if nothing but reading the weights took time, in the median."""
         return statistics.median(self.bandwidths) / self.needed[precision]
 
     def share(self, worker: Worker) -> float:
@@ -80,7 +80,7 @@ class Results:
         return statistics.median(needed / (seconds * read) for seconds, read in turns)
 
     def speeds(self, worker: Worker, what: str = "new") -> tuple[float, float, float]:
-        """Tokens a second: the median, the slowest and the quickest."""
+        """Tokens per second: the median, the slowest and the quickest."""
         tokens = {"new": self.new, "first": LONG, "batch": BATCH * self.new}[what]
         times = worker.taken[what]
         return tuple(tokens / pick(times) for pick in (statistics.median, max, min))
@@ -231,7 +231,7 @@ def _families(results: Results) -> list[str]:
 
 
 def draw(results: Results, file: Path) -> None:
-    """Bars of tokens a second, exact ones above quantised ones, and the bound of each group."""
+    """Bars of tokens per second, exact ones above quantised ones, and the bound of each group."""
     matplotlib.rcParams["svg.hashsalt"] = "vesalius"
     split = [[w for w in results.workers if w.contestant.exact is exact] for exact in (True, False)]
     groups = [sorted(g, key=lambda w: -results.speeds(w)[0]) for g in split if g]
@@ -289,7 +289,7 @@ def page(results: Results) -> str:
         f"{datetime.date.today()}, {results.threads} threads of {processor()}, {said}, "
         f"{results.rounds} rounds: `{command}`",
         "",
-        "![tokens a second of every engine](benchmarks-generation.svg)",
+        "![tokens per second of every engine](benchmarks-generation.svg)",
         "",
         *(line + "\n" for line in results.left_out),
         *report(results),

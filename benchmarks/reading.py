@@ -51,7 +51,7 @@ class Reading:
         return read / taken
 
     def around(self, run: Callable[[], float]) -> tuple[float, float]:
-        """The seconds that something took, and the bytes a second that were read around it.
+        """The seconds that something took, and the bytes per second that were read around it.
 
         What a virtual machine can read changes from one moment to the next, by a factor of two;
         if it did meanwhile, that is no measurement and is done again.

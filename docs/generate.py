@@ -303,8 +303,55 @@ def _said(thing: object) -> str:
     return (inspect.getdoc(thing) or "").replace("``", "`")
 
 
+def json_page() -> str:
+    """The fields of every JSON, from what the specimens give."""
+    gpt, bert = vesalius.load("gpt"), vesalius.load("bert")
+    draws: list[Draw] = []
+    generated = vesalius.generate(gpt, "He shook his", 1, on_draw=lambda _, d: draws.append(d))
+    shown = {
+        "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
+        "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
+        "Trace, `dissect`": vesalius.dissect(gpt, "He shook his").to_json(),
+        "Model": gpt.to_json(),
+        "Tokenizer.to_json(text), `tokenize`": gpt.tokenizer.to_json("He shook"),
+        "Generation, `generate`": generated.to_json(),
+        "Draw, `generate --inspect`": draws[0].to_json(gpt.tokenizer),
+        "Filling, `fill`": vesalius.fill(bert, "[MASK] opened her eyes.").to_json(),
+        "NextSentence, `next-sentence`": vesalius.next_sentence(bert, "It rained.", "He").to_json(),
+        "Equation, `equations NUMBER`": numbered()[0].to_json(),
+        "Config.described(), `models MODEL`": gpt.config.described(),
+    }
+    tables = (f"## {name}\n\n{_fields(value)}" for name, value in shown.items())
+    about = "What `--json` prints, and what `to_json` gives in Python: one and the same."
+    return "\n\n".join(["# JSON", NOTE, about, *tables]) + "\n"
+
+
+def _fields(value: object) -> str:
+    rows = [f"| `{path}` | {kind} |" for path, kind in _typed("", value)]
+    return "\n".join(["| field | type |", "| --- | --- |", *rows])
+
+
+def _typed(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every field with its type; of a list, the fields of its first element."""
+    if isinstance(value, dict) and value and path not in NAMED:
+        for key, inner in value.items():
+            yield from _typed(f"{path}.{key}" if path else key, inner)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        yield from _typed(f"{path}[]", value[0])
+    elif isinstance(value, list):
+        inner = type(value[0]).__name__ if value else "…"
+        yield path, f"list of {inner}"
+    else:
+        yield path, "null or more" if value is None else type(value).__name__
+
+
+NAMED = ("config", "bytes", "also", "carried_bytes")
+"""Objects whose keys are names."""
+
+
 PAGES = {
     "python.md": python_page,
+    "json.md": json_page,
     "citations.md": citations_page,
     "specimens.md": specimens_page,
     "equations.md": equations_page,

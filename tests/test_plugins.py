@@ -77,3 +77,8 @@ def test_it_is_trained_dissected_and_verified(installed, trained):
 def test_it_generates_on_the_reference_engine(installed, trained):
     asked = ("generate", trained, "3 1 4", "--ids", "-n", "5", "--samples", "2", "--json")
     assert [len(one["ids"]) for one in json.loads(installed(*asked))] == [5, 5]
+    greedy = ("generate", trained, "3 1 4", "--ids", "-n", "2", "--temperature", "0", "--json")
+    ids = json.loads(installed(*greedy))["ids"]
+    given = f"3 1 4 {ids[0]}"
+    trace = json.loads(installed("dissect", trained, "--ids", given, "--json"))
+    assert trace["likeliest"][0]["id"] == ids[1]  # as the equations have it, the state carried

@@ -61,7 +61,7 @@ class Evaluation(Shown):
     """What of the corpus was measured."""
     tokens: int
     loss: float
-    """Nats a token."""
+    """Nats per token."""
     perplexity: float
     accuracy: float
     """Share of tokens that were the likeliest."""
@@ -69,14 +69,14 @@ class Evaluation(Shown):
     nats_per_word: float | None = None
     """Of stories: signs and ends of stories are words too."""
     floor: float | None = None
-    """Of stories: the nats a word of the grammar itself, on the same text."""
+    """Of stories: the nats per word of the grammar itself, on the same text."""
     unknown: int = 0
     """Tokens that stand for words which the vocabulary lacks. Where there are any, the text is
     easier than it was, and is not compared with the grammar."""
 
     @property
     def distance(self) -> float | None:
-        """Nats a word above the floor."""
+        """Nats per word above the floor."""
         if self.nats_per_word is None or self.floor is None:
             return None
         return self.nats_per_word - self.floor
@@ -90,17 +90,17 @@ class Evaluation(Shown):
     def view(self) -> Iterator[Table | str]:
         rows = [
             ("tokens", f"{self.tokens:,}"),
-            ("nats a token", f"{self.loss:.4f}"),
+            ("nats per token", f"{self.loss:.4f}"),
             ("perplexity", f"{self.perplexity:,.2f}"),
             ("likeliest token right", f"{self.accuracy:.2%}"),
-            ("bits a byte", f"{self.bits_per_byte:.4f}"),
+            ("bits per byte", f"{self.bits_per_byte:.4f}"),
         ]
         if self.unknown:
             share = self.unknown / self.tokens
             rows.insert(1, ("of them unknown words", f"{self.unknown:,} ({share:.2%})"))
         if self.distance is not None:
             rows += [
-                ("nats a word", f"{self.nats_per_word:.4f}"),
+                ("nats per word", f"{self.nats_per_word:.4f}"),
                 ("of the grammar itself", f"{self.floor:.4f}"),
                 ("distance to the floor", f"{self.distance:.4f}"),
             ]
@@ -232,7 +232,7 @@ def _perplexity(loss: float) -> float:
 
 
 def _known(texts: Texts) -> tuple[int, float]:
-    """The words of stories, and the nats a word that the grammar gives them."""
+    """The words of stories, and the nats per word that the grammar gives them."""
     words = [word for text, _ in texts.portions() for word in stories.as_words(text)]
     return len(words), float(-stories.log_probabilities(words).mean())
 

@@ -67,7 +67,7 @@ def test_info_of_the_stories_says_what_no_model_can_beat(environment):
     assert found["entropy"] == stories.entropy()
     assert found["vocabulary"] == len(stories.vocabulary())
     text = vesalius("data", "info", "stories", env=environment).stdout
-    assert f"{stories.entropy():.4f} nats a word" in text
+    assert f"{stories.entropy():.4f} nats per word" in text
 
 
 def test_get_writes_stories_of_a_seed(environment, tmp_path):

@@ -196,7 +196,7 @@ def show_corpus(corpus: dict[str, Any]) -> None:
         parts.append(Text(f"here: {folder_of(here)}"))
     parts += [Text(address, style="dim") for f in files for address in f["addresses"]]
     if "entropy" in corpus:
-        floor = f"{corpus['entropy']:.4f} nats a word, perplexity {corpus['perplexity']:.4f}"
+        floor = f"{corpus['entropy']:.4f} nats per word, perplexity {corpus['perplexity']:.4f}"
         parts.append(Text(f"\nentropy: {floor}; no model's loss is lower"))
         parts.append(Text(f"vocabulary: {corpus['vocabulary']} words"))
         parts.append(Text(f"parts of speech: {', '.join(corpus['parts_of_speech'])}"))

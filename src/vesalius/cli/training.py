@@ -121,7 +121,7 @@ def train(
 def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
     """How good MODEL is on CORPUS: a file, a folder, a name, or - for standard input.
 
-    For models of the next token, perplexity, bits a byte and accuracy; on "stories", whose
+    For models of the next token, perplexity, bits per byte and accuracy; on "stories", whose
     probabilities are known, the distance to the best possible model too. For others what they have
     heads for: masked tokens and next sentences, classes, pixels, masked values. Of a corpus by
     name, the part that recipes validate on.

@@ -14,8 +14,8 @@ from vesalius.errors import UnknownModel, nearest
 FOLDER = Path(__file__).parent
 CARD = "card.json"
 HEADLINES = {
-    "bits_per_byte": "{bits_per_byte:.3f} bits a byte",
-    "bits_per_pixel": "{bits_per_pixel:.3f} bits a pixel",
+    "bits_per_byte": "{bits_per_byte:.3f} bits per byte",
+    "bits_per_pixel": "{bits_per_pixel:.3f} bits per pixel",
     "next_sentence_accuracy": "{accuracy:.1%} of masks, {next_sentence_accuracy:.1%} of pairs",
     "accuracy": "{accuracy:.1%} right",
 }
