@@ -34,11 +34,11 @@ from vesalius.cli.display import Screen
 from vesalius.machine import processor
 from vesalius.models.linear import linear
 from vesalius.training import Run
-from vesalius.training.memory import kept_memory
-from vesalius.training.optimisers import clipped
+from vesalius.training.allocator import keep_freed_memory
+from vesalius.training.callbacks import MetricsFile
+from vesalius.training.optimisers import clip_gradients
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import recipe
-from vesalius.training.watching import MetricsFile
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-training.md"
 SIZES = {
@@ -170,17 +170,17 @@ def ours(family: str, model: dict, data: dict, batch: int, told: bool = True) ->
     }
     stack = ExitStack()
     OPEN.append(stack)
-    stack.enter_context(kept_memory())
+    stack.enter_context(keep_freed_memory())
     run = Run(recipe(said), folder, stack.enter_context(Processes("ddp")), resume=False)
     if not told:
         return without(run, run.batches.train(0))
     terminal = Console(file=io.StringIO(), force_terminal=True)
     live = stack.enter_context(Live(console=terminal, refresh_per_second=4))
-    watchers = [MetricsFile(), Screen(live)]
-    for watcher in watchers:
-        watcher.begins(run)
+    callbacks = [MetricsFile(), Screen(live)]
+    for callback in callbacks:
+        callback.begins(run)
 
-    return lambda: run._step(watchers)
+    return lambda: run._step(callbacks)
 
 
 class Loop:
@@ -296,7 +296,7 @@ def without(run: Run, batch: dict[str, np.ndarray]) -> Callable[[], None]:
         run.network.train()
         out = run.network(ids)
         F.cross_entropy(out.view(-1, out.shape[-1]), targets.view(-1)).backward()
-        clipped(run.network, run.how.clip)
+        clip_gradients(run.network, run.settings.clip)
         run.optimiser.step()
         run.optimiser.zero_grad(set_to_none=True)
 

@@ -28,9 +28,13 @@ NAMES = ("ffnn", "rnn", "lstm", "gpt", "bert", "vit", "igpt", "tst")
 
 def make(name: str, runs: Path) -> Card:
     recipe = read_recipe(RECIPES / f"{name}.toml")
-    with display() as (watcher, tell):
+    with display() as (callback, progress):
         outcome = train(
-            recipe, runs / name, resume=(runs / name).exists(), watchers=[watcher], tell=tell
+            recipe,
+            runs / name,
+            resume=(runs / name).exists(),
+            callbacks=[callback],
+            progress=progress,
         )
     model, stage, target = outcome.model, outcome.folder / "specimen", FOLDER / name
     model.dtype = "float16"

@@ -351,7 +351,8 @@ def test_unknown_words_are_counted_and_not_compared():
 def test_progress_is_told_while_a_text_becomes_tokens(characters, file):
     told = []
     evaluate(speaking("rnn", characters), str(file), progress=lambda *news: told.append(news))
-    assert told[-1] == (len(TEXT.encode()), len(TEXT.encode()))
+    size = len(TEXT.encode())
+    assert told[-1] == (f"tokens of {file}", size, size)
 
 
 def test_a_model_that_sees_its_answers_is_refused(characters, file):

@@ -237,10 +237,10 @@ def test_gaps_are_read_as_in_validation(tst, tmp_path):
 
 
 def evaluate_batches(model, file):
-    from vesalius.training.validating import series_examples
+    from vesalius.progress import silent
+    from vesalius.training.objectives import OBJECTIVES
 
-    kept = model.preprocessing
-    return series_examples("series-classes", str(file), model.config, kept, 8, 0).valid()
+    return OBJECTIVES["series-classes"].held_out(model, str(file), 8, 0, silent).batches.valid()
 
 
 def test_a_table_is_a_series_and_is_cut_as_in_training(tst, tmp_path):

@@ -30,6 +30,7 @@ from vesalius.errors import (
 from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.progress import Progress, silent
 from vesalius.tokenizers import Tokenizer
 from vesalius.views import Part, Shown, Table
 
@@ -37,10 +38,10 @@ SHOWN = 20
 """Texts that a table shows."""
 WHAT = ("mean", "cls", "tokens", "static")
 """What a text can be embedded as."""
+EMBEDDING = "embedding"
+"""What progress is told of, in texts."""
 AT_ONCE = 4096
 """Texts whose states of every token are held at once."""
-Progress = Callable[[int, int], None]
-"""Told how many texts are done, and of how many."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,11 +143,11 @@ def embed(
     arguments.callback("progress", progress)
     if not texts:
         raise EmptyCorpus("there are no texts; expected one at least")
-    tokenizer, tell = tokenizer_of(model), progress or (lambda done, of: None)
+    tokenizer, tell = tokenizer_of(model), progress or silent
     if what == "static":
         rows = _tokens(tokenizer, texts, framed=False)
         vectors = [_static(model, row) for row in rows]
-        tell(len(rows), len(rows))
+        tell(EMBEDDING, len(rows), len(rows))
     else:
         rows = _framed(model, tokenizer, texts, truncate)
         if what == "cls":
@@ -237,8 +238,8 @@ def _contextual(
     for start in range(0, len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
 
-        def tell(done: int, before: int = start) -> None:
-            progress(before + done, len(rows))
+        def tell(what: str, done: int, total: int | None, /, before: int = start) -> None:
+            progress(EMBEDDING, before + done, len(rows))
 
         states = hidden_states(model, some, layer, batch=batch, progress=tell)
         found += [read[what](of) for of in states]

@@ -8,10 +8,10 @@ models are validated as in training.
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
@@ -20,27 +20,17 @@ from vesalius import arguments
 from vesalius.capabilities import context_of
 from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
-from vesalius.data.masking import IGNORED
-from vesalius.data.pairs import MaskedText
-from vesalius.data.parts import evaluated_part, evaluation_texts
+from vesalius.data.parts import evaluated_part
 from vesalius.data.texts import Texts
-from vesalius.data.tokens import Progress, Tokens, tokenised
-from vesalius.errors import (
-    EmptyCorpus,
-    ImpossibleSetting,
-    TokenOutOfRange,
-    WrongKind,
-)
-from vesalius.extras import require
+from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.generation import forward
-from vesalius.machine import usable_cache
-from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
+from vesalius.model import Model, ModelLike, loaded
+from vesalius.progress import Progress, silent
 from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.training.objectives import OBJECTIVES, Objective
+from vesalius.training.objectives.text import corpus_tokens, perplexity
 from vesalius.views import Shown, Table, in_lines
-
-if TYPE_CHECKING:
-    from vesalius.training.objectives import Objective
 
 BATCH = 16
 """Rows that are gone through at once, at most."""
@@ -168,21 +158,19 @@ def evaluate(
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
     if family_of(model.config).predicts_text:
-        return _every_token(model, corpus, stride, progress)
+        return _every_token(model, corpus, stride, progress or silent)
     if stride is not None:
         raise WrongKind(f"stride is for models of the next token, not for {model.family}")
-    return _measures(model, corpus, progress)
+    return _measures(model, corpus, progress or silent)
 
 
 # Models of the next token -------------------------------------------------------
 
 
-def _every_token(
-    model: Model, corpus: str, stride: int | None, progress: Progress | None
-) -> Evaluation:
+def _every_token(model: Model, corpus: str, stride: int | None, progress: Progress) -> Evaluation:
     if not getattr(model.config, "causal", True):
         raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
-    texts, part, tokens = _tokens(model, corpus, False, progress)
+    texts, part, tokens = corpus_tokens(model, corpus, False, progress)
     assert model.tokenizer is not None
     special = model.tokenizer.special
     before = [special[END_OF_TEXT]] if END_OF_TEXT in special else []
@@ -198,37 +186,13 @@ def _every_token(
         part=part,
         tokens=count,
         loss=nats / count,
-        perplexity=_perplexity(nats / count),
+        perplexity=perplexity(nats / count),
         accuracy=right / count,
         bits_per_byte=nats / math.log(2) / max(1, tokens.bytes - given),
         nats_per_word=nats / words if words else None,
         floor=floor,
         unknown=unknown,
     )
-
-
-def _tokens(
-    model: Model, corpus: str, by_sentence: bool, progress: Progress | None
-) -> tuple[Texts, str, Tokens]:
-    """The texts of a corpus, which part of it they are, and what the tokenizer makes of them."""
-    if model.tokenizer is None:
-        raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
-    texts, part = evaluation_texts(corpus)
-    tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
-    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
-    end = model.tokenizer.special.get(END_OF_TEXT, 0)
-    # Some masked tokens become others, which may be any.
-    largest = model.tokenizer.rows - 1 if by_sentence else max(end, tokens.ids.max(initial=0))
-    if largest >= vocabulary:
-        raise TokenOutOfRange(
-            f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
-            f"{largest} on {texts.name}; expected the tokenizer that it was trained with"
-        )
-    return texts, part, tokens
-
-
-def _perplexity(loss: float) -> float:
-    return math.exp(min(700.0, loss))
 
 
 def _known(texts: Texts) -> tuple[int, float]:
@@ -312,60 +276,25 @@ def by_stream(made: Any, ids: Array, window: int | None) -> Iterator[tuple[Array
 # Other models -------------------------------------------------------------------
 
 
-def _measures(model: Model, corpus: str, progress: Progress | None) -> Measures:
+def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
     """The means over a corpus of all that the model has heads for."""
     measured, examples = list[str](), 0
     unknown: int | None = None
     numbers: dict[str, float] = {}
     for objective in _objectives(model):
-        served, batches = _held_out(model, objective, corpus, progress)
-        counted: list[int] = []
-        given = _counted(model, batches, counted)
-        if isinstance(batches, MaskedText):
-            unknown = int((batches.held_out.ids == batches.marks.get("[UNK]", -1)).sum())
-            means = _masked_means(model, given, len(batches.held_out.ids))
-        else:
-            from vesalius.training.validating import validated
-
-            means = validated(model.network, served, given)
+        held_out = objective.held_out(model, corpus, BATCH, SEED, progress)
+        served, counted = held_out.objective, list[int]()
+        given = _counted(model, held_out.batches, counted)
+        means = served.measured(model, given, held_out.tokens)
         measured.append(served.title)
-        numbers |= _named(served, means, model.preprocessing)
-        examples = sum(counted)
-    reads = family_of(model.config).reads
-    part = evaluated_part(corpus, "images" if reads == "pixels" else reads)
+        numbers |= served.report(means, model.preprocessing)
+        examples, unknown = sum(counted), held_out.unknown
+    part = evaluated_part(corpus, objective.data.kind)
     return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
 
 
-def _masked_means(model: Model, batches: Iterator[Batch], tokens: int) -> dict[str, float]:
-    """The means over masked tokens, and over sentence pairs where there are any."""
-    made = forward.running(model, tokens)
-    sums: dict[str, list[float]] = {}
-    for batch in batches:
-        rows = [row[real] for row, real in zip(batch["ids"], batch["real"], strict=True)]
-        kinds = [row[real] for row, real in zip(batch["segments"], batch["real"], strict=True)]
-        targets = [row[real] for row, real in zip(batch["targets"], batch["real"], strict=True)]
-        states = forward.hidden_states(model, rows, segments=kinds, made=made)
-        wanted = np.concatenate(targets)
-        asked: dict[str, tuple[Array, Array]] = {}
-        if model.config.mlm_head:  # type: ignore[attr-defined]
-            chosen = wanted != IGNORED
-            read = np.concatenate(states)[chosen]
-            asked["mlm"] = forward.mlm_logits(model, read), wanted[chosen]
-        if "next" in batch and model.config.nsp_head:  # type: ignore[attr-defined]
-            first = np.stack([row[0] for row in states])
-            asked["nsp"] = forward.nsp_logits(model, first), batch["next"]
-        for name, (logits, answers) in asked.items():
-            found = (*forward.score(logits, answers), len(answers))
-            sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0, 0]), found, strict=True)]
-    losses = {name: nats / max(1, count) for name, (nats, _, count) in sums.items()}
-    right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
-    return losses | right
-
-
-def _objectives(model: Model) -> "list[Objective]":
+def _objectives(model: Model) -> list[Objective]:
     """What a model has all heads for; what is part of another is left to that."""
-    from vesalius.training.objectives import OBJECTIVES
-
     parts = {name.partition(".")[0] for name in model.state}
     fitting = [
         objective
@@ -383,45 +312,6 @@ def _objectives(model: Model) -> "list[Objective]":
     return [o for o in fitting if not any(set(o.losses) < set(other.losses) for other in fitting)]
 
 
-def _held_out(
-    model: Model, objective: "Objective", corpus: str, progress: Progress | None
-) -> "tuple[Objective, Batches]":
-    """What to ask of the model, and the examples to ask it on."""
-    reads = family_of(model.config).reads
-    if reads == "text":
-        return _masked_text(model, objective, corpus, progress)
-    require("torch")
-    from vesalius.training.validating import image_examples, series_examples
-
-    made = series_examples if reads == "series" else image_examples
-    if not model.preprocessing:
-        raise WrongKind(
-            f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "
-            f"training writes beside it"
-        )
-    return objective, made(objective.name, corpus, model.config, model.preprocessing, BATCH, SEED)
-
-
-def _masked_text(
-    model: Model, objective: "Objective", corpus: str, progress: Progress | None
-) -> "tuple[Objective, Batches]":
-    from vesalius.training.objectives import OBJECTIVES
-
-    _, _, tokens = _tokens(model, corpus, True, progress)
-    assert model.tokenizer is not None
-    context: int = model.config.context  # type: ignore[attr-defined]
-    common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
-    try:
-        return objective, MaskedText(*common, pairs=objective.name != "mlm")
-    except EmptyCorpus as error:  # a single document has no pairs, but tokens that can be masked
-        if "mlm" not in objective.losses:
-            raise EmptyCorpus(
-                f"{corpus} has no sentence pairs, which need two documents of two sentences each; "
-                f"every file is a document: give a folder of them"
-            ) from error
-        return OBJECTIVES["mlm"], MaskedText(*common, pairs=False)
-
-
 def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Batch]:
     """All batches in the model's precision; their sizes are noted."""
     wide = model.dtype == "float64"
@@ -430,26 +320,3 @@ def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Bat
         yield {
             k: a.astype("float64") if wide and a.dtype.kind == "f" else a for k, a in batch.items()
         }
-
-
-def _named(
-    objective: "Objective", means: Mapping[str, float], kept: Mapping[str, Any]
-) -> dict[str, float]:
-    """The numbers that people compare."""
-    if objective.name == "series-values":  # in the units that the targets came in
-        error = means["loss"] * kept["target_std"] ** 2
-        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
-    if objective.name in ("masked-patches", "masked-series"):
-        return {"mean_squared_error": means["loss"]}
-    if objective.name in ("next-pixel", "masked-pixels"):
-        nats = means["token"]
-        bits = nats / math.log(2)
-        return {"nats_per_pixel": nats, "bits_per_pixel": bits, "accuracy": means["token accuracy"]}
-    named = {}
-    for name in objective.losses:
-        before = "next_sentence_" if name == "nsp" else ""
-        named[f"{before}loss"] = means[name]
-        if name == "mlm":
-            named["perplexity"] = _perplexity(means[name])
-        named[f"{before}accuracy"] = means[f"{name} accuracy"]
-    return named

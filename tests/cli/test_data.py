@@ -109,10 +109,9 @@ def test_a_bar_moves_where_somebody_watches(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    file = registry.File("text/a", (registry.Form(4000, ""),))
     with terminal.fetching() as progress:
-        progress(file, 1000)
-        progress(file, 4000)
+        progress("text/a", 1000, 4000)
+        progress("text/a", 4000, 4000)
         text = sys.stderr
     assert "text/a" in text.getvalue()
     assert "4.0/4.0 kB" in text.getvalue()

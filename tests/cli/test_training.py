@@ -252,8 +252,8 @@ def test_an_error_in_a_terminal_is_one_line_too(place):
 def test_of_several_processes_one_speaks(rank, command, monkeypatch, place):
     from vesalius import training
 
-    def pretend(recipe, folder, *, resume, watchers, tell):
-        tell("something", 1, 2)
+    def pretend(recipe, folder, *, resume, callbacks, progress):
+        progress("something", 1, 2)
         return training.Outcome(folder, 7, "finished", {})
 
     monkeypatch.setattr(training, "train", pretend)
@@ -310,14 +310,14 @@ def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
         ["accuracy", f"{said['accuracy']:.2%}"],
         ["measured", "on", "all", "of", "it"],
     ]
-    assert list(said) == ["corpus", "part", "objective", "examples", "loss", "accuracy"]
+    assert list(said) == ["corpus", "part", "objective", "examples", "unknown", "loss", "accuracy"]
 
 
 def test_the_help_says_how_to_change_a_setting(command):
     done = command("train", "--help")
     words = " ".join(done.out.split())
     assert "Example: vesalius train stories-gpt --set training.steps=200" in words
-    assert "as in training.steps=200; the value open takes it away" in words
+    assert "as in training.steps=200; the value none takes it away" in words
 
 
 def test_recipes_are_listed_shown_and_described_for_machines(command):

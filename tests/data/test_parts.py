@@ -5,12 +5,12 @@ import os
 import pytest
 
 from vesalius.data import parts, registry, texts
+from vesalius.data.parts import held_out_images, held_out_series, image_parts, series_parts
+from vesalius.data.settings import ImageData, SeriesData, TextData
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
 from vesalius.recipes import recipes
 from vesalius.training import read_recipe
-from vesalius.training.recipe import ImageData, SeriesData, TextData
-from vesalius.training.sources import held_out_images, held_out_series, image_parts, series_parts
 
 SIZES = (500, 1000, 120)
 FORMS = {

@@ -16,6 +16,7 @@ import pytest
 from vesalius.data import registry
 from vesalius.data.registry import Corpus, File, Form, corpora, corpus, get, locate, verify
 from vesalius.errors import BrokenFile, NotFetched, UnknownCorpus, Unreachable, Unwritable
+from vesalius.progress import silent
 
 KINDS = {"text", "labelled text", "tags", "questions", "images", "series", "vocabulary"}
 REAL_DATA = os.environ.get("VESALIUS_DATA")
@@ -205,7 +206,7 @@ def server():
 plainly = partial(urlopen, timeout=600)
 
 
-def fetch(made, progress=lambda file, size: None):
+def fetch(made, progress=silent):
     return registry._get(made, progress, plainly)
 
 
@@ -220,10 +221,10 @@ def test_a_corpus_is_fetched_into_the_cache_and_located_there(server, known, cac
         of(body, f"{server['address']}/a", path="images/a.gz"), of(HELLO, f"{server['address']}/b")
     )
     seen = []
-    paths = fetch(made, lambda file, size: seen.append((file.path, size)))
+    paths = fetch(made, lambda *news: seen.append(news))
     assert paths == [cache / "images/a.gz", cache / "text/hello.txt"] == locate("hello")
     assert paths[0].read_bytes() == body
-    assert seen[-2:] == [("images/a.gz", len(body)), ("text/hello.txt", 14)]
+    assert seen[-2:] == [("images/a.gz", len(body), len(body)), ("text/hello.txt", 14, 14)]
     assert len(seen) > 3
     assert left_over(cache) == sorted(paths)
 

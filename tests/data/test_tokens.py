@@ -184,9 +184,9 @@ def test_progress_is_told_in_bytes_and_reaches_the_total(small, tmp_path, by_sen
     total = sum(len(file.read_bytes()) for file in texts.iterdir())
     tokenised(read_texts(texts), Counting(), tmp_path, by_sentence, lambda *news: told.append(news))
     assert len(told) > 9
-    assert all(a < b for (a, _), (b, _) in pairwise(told))
-    assert {of for _, of in told} == {total}
-    assert told[-1] == (total, total)
+    assert all(a < b for (_, a, _), (_, b, _) in pairwise(told))
+    assert {(what, of) for what, _, of in told} == {(f"tokens of {read_texts(texts).name}", total)}
+    assert told[-1][1:] == (total, total)
 
 
 def test_what_is_told_is_written_already(small, tmp_path):
@@ -202,7 +202,7 @@ def test_what_is_told_is_written_already(small, tmp_path):
 def test_stories_have_no_total_beforehand(tmp_path):
     told = []
     made = tokenised(StoryTexts(300, 1), Counting(), tmp_path, False, lambda *n: told.append(n))
-    assert told[-1] == (made.bytes, None)
+    assert told[-1] == ("tokens of 300 words of stories", made.bytes, None)
 
 
 @pytest.mark.parametrize("by_sentence", [False, True])

@@ -28,7 +28,7 @@ SETTINGS = (
     "layers=1e9",
 )
 SETTINGS = (*SETTINGS, "layers=99999999999999999999", "vocabulary=0", "training.batch=-1", "seed=x")
-SETTINGS = (*SETTINGS, "training.learning_rate=nan", "training.steps=open", "model.heads=[[", "a==")
+SETTINGS = (*SETTINGS, "training.learning_rate=nan", "training.steps=none", "model.heads=[[", "a==")
 NUMBERS = ("0", "1", "2", "7", "-1", "1.5", "nan", "inf", "1e400", "x", "", "99999999999999999999")
 FEW = ("0", "1", "2", "7", "-1", "1.5", "x", "")
 LASTING = ("max_new_tokens", "samples", "words", "size", "threads", "batch", "length")

@@ -14,9 +14,9 @@ import torch
 
 from vesalius import load
 from vesalius.training import Run
+from vesalius.training.callbacks import MetricsFile
+from vesalius.training.checkpointing import Checkpoints, locked
 from vesalius.training.processes import Processes
-from vesalius.training.saving import Checkpoints, locked
-from vesalius.training.watching import MetricsFile
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small import small_recipe

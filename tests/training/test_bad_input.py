@@ -31,10 +31,10 @@ from vesalius.errors import (
     UnusableData,
     WrongKind,
 )
-from vesalius.training import Run, Watcher, train
-from vesalius.training.optimisers import learning_rate
-from vesalius.training.saving import Checkpoints, locked, require_whole
-from vesalius.training.watching import read_metrics
+from vesalius.training import Callback, Run, train
+from vesalius.training.callbacks import read_metrics
+from vesalius.training.checkpointing import Checkpoints, locked, require_whole
+from vesalius.training.scheduler import learning_rate
 
 SHORT = {"steps": 6, "save_every": 3, "evaluate_every": 6, "batch": 2}
 
@@ -273,7 +273,7 @@ BAD = {
         "embedding 16 cannot be divided among 3 heads",
     ),
     "a model to start from that is nowhere": (
-        lambda f: ("gpt2", {"init": f / "no such model", "family": "open", "model": "open"}),
+        lambda f: ("gpt2", {"init": f / "no such model", "family": "none", "model": "none"}),
         UnknownModel,
         "there is no folder ",
     ),
@@ -471,7 +471,7 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(run, command):
     assert train(run.recipe, run.folder, resume=True).step == 6
 
 
-class Stop(Watcher):
+class Stop(Callback):
     def __init__(self, step):
         self.step = step
 
@@ -483,7 +483,7 @@ class Stop(Watcher):
 def test_a_full_disk_leaves_the_older_checkpoint(tmp_path, command):
     recipe = small_recipe("gpt2", tmp_path, **SHORT)
     file = written(recipe, tmp_path / "recipe.toml")
-    train(recipe, tmp_path / "run", watchers=[Stop(3)])
+    train(recipe, tmp_path / "run", callbacks=[Stop(3)])
     weights = tmp_path / "run/checkpoints/step-00000003/model.safetensors"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (weights.stat().st_size // 2, before[1]))
@@ -512,10 +512,10 @@ def test_a_recipe_that_is_read_already_can_be_changed_too(tmp_path):
 
 
 def test_a_model_to_start_from_is_of_the_family_that_is_named(run, tmp_path):
-    changes = {"init": str(run.folder / "model"), "family": "lstm", "model": "open"}
+    changes = {"init": str(run.folder / "model"), "family": "lstm", "model": "none"}
     with pytest.raises(ImpossibleSetting, match="init is a model of gpt2, not of lstm"):
         train(small_recipe("gpt2", tmp_path, changes=changes, **SHORT), tmp_path / "other")
-    changes = {"init": str(run.folder / "model"), "family": "open", "model.headz": "2"}
+    changes = {"init": str(run.folder / "model"), "family": "none", "model.headz": "2"}
     with pytest.raises(UnknownSetting, match=r"\[model\] unknown setting 'headz'"):
         train(small_recipe("gpt2", tmp_path, changes=changes, **SHORT), tmp_path / "other")
 
@@ -526,14 +526,14 @@ def test_a_model_to_start_from_is_of_the_family_that_is_named(run, tmp_path):
 def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_last_checkpoint(tmp_path, command):
     recipe = small_recipe("gpt2", tmp_path, **SHORT)
 
-    class Poison(Watcher):
+    class Poison(Callback):
         def stepped(self, run, metrics):
             if run.step == 4:
                 with torch.no_grad():
                     run.network.embedding.weight[:] = math.nan
 
     with pytest.raises(LossNotFinite, match="the loss is nan at step 5") as caught:
-        train(recipe, tmp_path / "run", watchers=[Poison()])
+        train(recipe, tmp_path / "run", callbacks=[Poison()])
     assert "training.learning_rate" in str(caught.value)
     kept = Checkpoints(tmp_path / "run", keep=2)
     assert kept.steps() == [3]
@@ -543,7 +543,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_leaves_the_last_checkpoint(tm
 
 
 def test_parameters_that_are_no_numbers_are_not_saved(tmp_path):
-    class Poison(Watcher):
+    class Poison(Callback):
         def stepped(self, run, metrics):
             if run.step == 5:
                 with torch.no_grad():
@@ -551,7 +551,7 @@ def test_parameters_that_are_no_numbers_are_not_saved(tmp_path):
 
     recipe = small_recipe("ffnn", tmp_path, **{**SHORT, "save_every": 1, "keep": 9})
     with pytest.raises(LossNotFinite, match=r"parameters are not finite at step 5; .* of step 4"):
-        train(recipe, tmp_path / "run", watchers=[Poison()])
+        train(recipe, tmp_path / "run", callbacks=[Poison()])
     assert Checkpoints(tmp_path / "run", keep=2).steps() == [1, 2, 3, 4]
     assert train(recipe, tmp_path / "run", resume=True).step == 6
 

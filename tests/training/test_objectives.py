@@ -31,8 +31,9 @@ from vesalius.equations import (
     vit_class_logits,
     vit_patches,
 )
-from vesalius.training import Run, Watcher
-from vesalius.training.objectives import freeze, tensors
+from vesalius.training import Callback, Run
+from vesalius.training.initialisation import freeze
+from vesalius.training.objectives.objective import tensors
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import quick_bfloat16
 
@@ -43,11 +44,11 @@ UNEVEN = {"data.mask_ratio": "0.3", "data.whole_words": "true", "data.vocabulary
 """With these, rows have different numbers of masked tokens."""
 
 
-class Peek(Watcher):
+class Peek(Callback):
     """Keeps what a run begins with, and what it then says of each step."""
 
     def begins(self, run):
-        self.config, self.batches, self.how = run.config, run.batches, run.how
+        self.config, self.batches, self.settings = run.config, run.batches, run.settings
         state = {name: t.double().numpy().copy() for name, t in run.network.state_dict().items()}
         self.theta = letters(run.config, state)
         self.losses, self.valid = [], {}
@@ -68,9 +69,9 @@ def seen(name, folder, steps=1, changes=None, **training):
     return peek
 
 
-def go(recipe, folder, watchers=()):
+def go(recipe, folder, callbacks=()):
     with Processes("ddp") as processes:
-        return Run(recipe, folder, processes, resume=False).go(list(watchers))
+        return Run(recipe, folder, processes, resume=False).go(list(callbacks))
 
 
 def logits(peek, ids):

@@ -13,8 +13,9 @@ from strategies import small
 from vesalius.checkpoints.layout import letters
 from vesalius.equations import arrays, find
 from vesalius.families import family_of
-from vesalius.training.optimisers import clipped, learning_rate, optimiser
-from vesalius.training.recipe import Training
+from vesalius.training.optimisers import clip_gradients, optimiser
+from vesalius.training.scheduler import learning_rate
+from vesalius.training.settings import Training
 
 FAMILIES = ["ffnn", "rnn", "lstm", "transformer", "gpt2", "bert", "vit", "igpt", "tst"]
 
@@ -57,7 +58,7 @@ def test_a_step_of_sgd_is_22(family):
 def test_gradients_are_scaled_down_to_the_limit_and_never_up(limit):
     ours, theirs = (with_gradients(network("gpt2")) for _ in range(2))
     expected = torch.nn.utils.clip_grad_norm_(theirs.parameters(), limit or math.inf)
-    assert clipped(ours, limit) == float(expected) > 1
+    assert clip_gradients(ours, limit) == float(expected) > 1
     for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(mine.grad, other.grad)
 

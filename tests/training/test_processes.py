@@ -10,7 +10,7 @@ import torch
 from processes import SECONDS, scripts
 
 from vesalius import load
-from vesalius.training.watching import read_metrics
+from vesalius.training.callbacks import read_metrics
 
 SCRIPT = Path(__file__).with_name("torchrun_small.py")
 STEPS = 20

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from vesalius.data.settings import TextData
 from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
@@ -22,7 +23,8 @@ from vesalius.recipes import recipes as shipped
 from vesalius.training import read_recipe
 from vesalius.training import recipe as recipes
 from vesalius.training.objectives import OBJECTIVES
-from vesalius.training.recipe import TextData, Training, recipe
+from vesalius.training.recipe import recipe
+from vesalius.training.settings import Training
 
 FILES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
 PLAIN = {"family": "gpt2", "objective": "next-token"}
@@ -220,21 +222,22 @@ def test_a_change_reaches_every_section():
     assert read.training.compile is True
 
 
-def test_open_takes_a_setting_away():
-    assert changed(training__steps="open").training.steps == Training().steps
-    assert dict(changed(model__heads="open").model) == {}
-    assert changed(title="open").title == ""
-    assert changed(family="open", init="here").family is None
-    assert changed(training="open").training == Training()
-    assert changed(training="open", training__batch="7").training == Training(batch=7)
+@pytest.mark.parametrize("none", ["none", "None", "open"])
+def test_none_takes_a_setting_away_and_so_does_the_older_word(none):
+    assert changed(training__steps=none).training.steps == Training().steps
+    assert dict(changed(model__heads=none).model) == {}
+    assert changed(title=none).title == ""
+    assert changed(family=none, init="here").family is None
+    assert changed(training=none).training == Training()
+    assert changed(training=none, training__batch="7").training == Training(batch=7)
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"training.stepz": "5"}, "[training] has no 'stepz'; did you mean step"),
-        ({"training.stepz": "open"}, "[training] has no 'stepz'; did you mean step"),
-        ({"model.headz": "open"}, "[model] has no 'headz'; did you mean heads"),
+        ({"training.stepz": "none"}, "[training] has no 'stepz'; did you mean step"),
+        ({"model.headz": "none"}, "[model] has no 'headz'; did you mean heads"),
         ({"trainin.steps": "5"}, "a recipe has no 'trainin'; did you mean training"),
         ({"titel": "x"}, "a recipe has no 'titel'; did you mean title"),
         ({"title.x": "5"}, "a recipe has no 'title.x'"),

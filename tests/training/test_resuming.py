@@ -7,8 +7,8 @@ from small import SMALL, small_recipe
 
 from vesalius.checkpoints import files
 from vesalius.training import Run, train
+from vesalius.training.callbacks import MetricsFile, read_metrics
 from vesalius.training.processes import Processes
-from vesalius.training.watching import MetricsFile, read_metrics
 
 WHOLE = 14
 """Steps of a run; from every one of them another goes on, which takes the square of it."""

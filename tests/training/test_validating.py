@@ -13,7 +13,14 @@ from small import small_recipe, write_images, write_series
 
 from vesalius import create, evaluate, evaluation, load
 from vesalius.data import parts, registry
+from vesalius.data.parts import (
+    held_out_images,
+    held_out_series,
+    image_parts,
+    series_parts,
+)
 from vesalius.data.series import read_ts
+from vesalius.data.settings import ImageData, SeriesData
 from vesalius.data.texts import StoryTexts
 from vesalius.errors import (
     CheckpointMismatch,
@@ -24,13 +31,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.training import train
-from vesalius.training.recipe import ImageData, SeriesData, recipe
-from vesalius.training.sources import (
-    held_out_images,
-    held_out_series,
-    image_parts,
-    series_parts,
-)
+from vesalius.training.recipe import recipe
 
 OTHERS = ("bert", "vit", "vit patches", "igpt", "igpt masked", "tst", "tst series")
 ALIKE = {"batch": evaluation.BATCH, "steps": 3, "evaluate_every": 3, "validate_on": 10**6}
@@ -114,6 +115,7 @@ def test_an_evaluation_is_the_last_validation_of_training(name, runs):
         "part": "all",
         "objective": found.objective,
         "examples": found.examples,
+        "unknown": found.unknown,
         **found.numbers,
         **({"unknown": 0} if name == "bert" else {}),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from vesalius.training import Watcher, train
+from vesalius.training import Callback, train
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small import small_recipe
@@ -14,9 +14,9 @@ from small import small_recipe
 name, data, folder, parallel, until = sys.argv[1:]
 
 
-class Stop(Watcher):
+class Stop(Callback):
     def validated(self, run, metrics):
-        if run.step == int(until) < run.how.steps:
+        if run.step == int(until) < run.settings.steps:
             run.stop("told")
 
 
@@ -24,4 +24,4 @@ torch.set_num_threads(1)
 warnings.simplefilter("error", UserWarning)
 how = {"steps": 20, "save_every": 5, "evaluate_every": 10, "batch": 6, "parallel": parallel}
 recipe = small_recipe(name, Path(data), dropout=0.0, **how)
-train(recipe, folder, resume=Path(folder, "checkpoints").exists(), watchers=[Stop()])
+train(recipe, folder, resume=Path(folder, "checkpoints").exists(), callbacks=[Stop()])

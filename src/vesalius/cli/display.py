@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vesalius.training import Watcher
-from vesalius.training.sources import Tell
+from vesalius.progress import Progress, silent
+from vesalius.training import Callback
 
 if TYPE_CHECKING:
     from vesalius.training import Run
 
 
 @contextmanager
-def display(quiet: bool = False) -> Iterator[tuple[Watcher, Tell]]:
-    """A watcher that shows a run, and something to tell of the work before it."""
+def display(quiet: bool = False) -> Iterator[tuple[Callback, Progress]]:
+    """A callback that shows a run, and progress that shows the work before it."""
     if quiet:
-        yield Watcher(), lambda what, done, of: None
+        yield Callback(), silent
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
@@ -26,16 +26,16 @@ def display(quiet: bool = False) -> Iterator[tuple[Watcher, Tell]]:
         console = Console(stderr=True)
         with Live(console=console, refresh_per_second=4, transient=False) as live:
             screen = Screen(live)
-            yield screen, screen.tell
+            yield screen, screen.progress
     else:
         lines = Lines()
-        yield lines, lines.tell
+        yield lines, lines.progress
 
 
 def left(run: "Run", began: tuple[float, int]) -> float:
     """Seconds until the end, at the pace since the run began or went on."""
     seconds, steps = time.monotonic() - began[0], run.step - began[1]
-    return seconds / max(1, steps) * (run.how.steps - run.step)
+    return seconds / max(1, steps) * (run.settings.steps - run.step)
 
 
 def duration(seconds: float) -> str:
@@ -72,7 +72,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " ⏎ " if c == "\n" else "·" for c in text)
 
 
-class Lines(Watcher):
+class Lines(Callback):
     """One line for each thing that happens, at most one each five seconds for steps."""
 
     def __init__(self) -> None:
@@ -81,21 +81,21 @@ class Lines(Watcher):
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 # what this class is for
 
-    def tell(self, what: str, done: int, of: int | None) -> None:
+    def progress(self, what: str, done: int, total: int | None, /) -> None:
         if what != self.what:
             self.what = what
             self.say(f"making {what}")
 
     def begins(self, run: "Run") -> None:
         self.began = (time.monotonic(), run.step)
-        self.say(f"{described(run)}, from step {run.step} to {run.how.steps}")
+        self.say(f"{described(run)}, from step {run.step} to {run.settings.steps}")
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
-        if time.monotonic() - self.told < 5 and run.step < run.how.steps:
+        if time.monotonic() - self.told < 5 and run.step < run.settings.steps:
             return
         self.told = time.monotonic()
         self.say(
-            f"step {run.step}/{run.how.steps}  loss {metrics['loss']:.4f}  "
+            f"step {run.step}/{run.settings.steps}  loss {metrics['loss']:.4f}  "
             f"norm {metrics['norm']:.2f}  {speed(metrics)}  "
             f"{duration(left(run, self.began))} left"
         )
@@ -110,7 +110,7 @@ class Lines(Watcher):
         self.say(f"step {run.step}  saved {folder}")
 
 
-class Screen(Watcher):
+class Screen(Callback):
     """Loss, validation, speed and time left, in place."""
 
     ROWS = (
@@ -134,8 +134,8 @@ class Screen(Watcher):
                 table.add_row(Text(name, style="dim"), Text(self.rows[name], overflow="fold"))
         self.live.update(table)
 
-    def tell(self, what: str, done: int, of: int | None) -> None:
-        share = f"{done / of:.0%}" if of else (f"{done / 1e6:,.1f} MB" if done else "")
+    def progress(self, what: str, done: int, total: int | None, /) -> None:
+        share = f"{done / total:.0%}" if total else (f"{done / 1e6:,.1f} MB" if done else "")
         self.show(making=f"{what} {share}")
 
     def begins(self, run: "Run") -> None:
@@ -144,8 +144,8 @@ class Screen(Watcher):
         self.show(model=described(run), run=str(run.folder), step=self.bar(run))
 
     def bar(self, run: "Run") -> str:
-        done = round(30 * run.step / run.how.steps)
-        return f"{run.step:,} of {run.how.steps:,} {'━' * done}{'╌' * (30 - done)}"
+        done = round(30 * run.step / run.settings.steps)
+        return f"{run.step:,} of {run.settings.steps:,} {'━' * done}{'╌' * (30 - done)}"
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
         self.show(

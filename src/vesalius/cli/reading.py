@@ -10,6 +10,7 @@ import click
 
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
+from vesalius.progress import Progress, silent
 
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings
@@ -171,10 +172,10 @@ def similar(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def _progress() -> Iterator[Progress]:
     """A bar on stderr where somebody watches; else nothing."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda done, of: None
+        yield silent
         return
     from rich import progress
     from rich.console import Console
@@ -183,7 +184,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
     console = Console(stderr=True)
     with progress.Progress("embedding", *columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        yield lambda what, done, total: bar.update(task, completed=done, total=total)
 
 
 def _tell_saved(found: "Embeddings", out: Path, as_json: bool) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from vesalius.classification import Classification
-    from vesalius.data.registry import File, Progress
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
+    from vesalius.progress import Progress
     from vesalius.specimens import Card
 
 
@@ -214,10 +214,10 @@ def fetching() -> "Iterator[Progress]":
     if sys.stderr is None or not sys.stderr.isatty():
         told: set[str] = set()
 
-        def say(file: "File", size: int) -> None:
-            if file.path not in told:
-                told.add(file.path)
-                click.echo(f"fetching {file.path}, {bytes_of(file.size)}", err=True)
+        def say(what: str, done: int, total: int | None, /) -> None:
+            if what not in told:
+                told.add(what)
+                click.echo(f"fetching {what}, {bytes_of(total or done)}", err=True)
 
         yield say
         return
@@ -228,10 +228,10 @@ def fetching() -> "Iterator[Progress]":
     with progress.Progress("{task.description}", *columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, progress.TaskID] = {}
 
-        def move(file: "File", size: int) -> None:
-            if file.path not in tasks:
-                tasks[file.path] = bars.add_task(file.path, total=file.size)
-            bars.update(tasks[file.path], completed=size)
+        def move(what: str, done: int, total: int | None, /) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
 
         yield move
 

@@ -56,7 +56,7 @@ def recipes(name: str | None, as_json: bool) -> None:
     "changes",
     type=Settings(),
     multiple=True,
-    help="Change a setting, as in training.steps=200; the value open takes it away.",
+    help="Change a setting, as in training.steps=200; the value none takes it away.",
 )
 @json_option
 def train(
@@ -81,8 +81,8 @@ def train(
     read = read_recipe(recipe, dict(changes))
     folder = out or Path("runs") / recipe.stem
     first = Processes(read.training.parallel).first  # of several processes one speaks
-    with display(quiet=as_json or not first) as (watcher, tell):
-        outcome = run(read, folder, resume=resume, watchers=[watcher], tell=tell)
+    with display(quiet=as_json or not first) as (callback, progress):
+        outcome = run(read, folder, resume=resume, callbacks=[callback], progress=progress)
     done = outcome.reason in ("finished", "patience")
     if as_json and first:
         terminal.show_json(

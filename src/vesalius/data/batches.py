@@ -126,6 +126,12 @@ class Labelled(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
 
+def class_count(*parts: Labelled) -> int:
+    """How many classes there are, in all parts together."""
+    most = max(int(part.labels.max()) + 1 for part in parts if part.labels is not None)
+    return max(most, *(len(part.names) for part in parts))
+
+
 def require_labels(training: Labelled, validation: Labelled) -> None:
     """Refuse parts without labels, or whose labels are called differently."""
     for name, part in (("training", training), ("validation", validation)):

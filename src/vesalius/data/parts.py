@@ -7,9 +7,13 @@ end; each use has a seed of its own.
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from vesalius.data import registry, texts
+from vesalius.data import images, registry, series, texts
+from vesalius.data.batches import generator, used_names
+from vesalius.data.settings import ImageData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
 
 HELD_OUT = 0.1
@@ -131,3 +135,100 @@ def evaluated_part(name: str, kind: str) -> str:
         return "what recipes validate on, and do not train on"
     files = series_files(name) if kind == "series" else []
     return files[1].name if len(files) > 1 else "all"
+
+
+def held_out_images(data: ImageData) -> images.Images:
+    """All of a file or folder; of a corpus by name, what recipes validate on."""
+    whole = images.read_images(data.corpus) if here(data.corpus) else image_parts(data)[1]
+    return whole if data.side is None else images.shrunk(whole, data.side)
+
+
+def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
+    """Images to train on, and to validate on."""
+    own = here(data.corpus)
+    files = [Path(data.corpus)]
+    if not own:
+        files = located(data.corpus, "images", lambda file: "images" in file.name)
+    names = () if own else registry.corpus(data.corpus).classes
+    whole = _named(images.read_images(files[0]), names)
+    if len(files) > 1 or (own and data.valid is not None):
+        return whole, _named(images.read_images(data.valid or files[1]), names)
+    train, valid = (
+        images.Images(
+            whole.pixels[rows], None if whole.labels is None else whole.labels[rows], whole.names
+        )
+        for rows in _rows(len(whole), data.split)
+    )
+    # What is held out of a corpus by name stays so, whatever else is validated on.
+    return train, valid if data.valid is None else _named(images.read_images(data.valid), names)
+
+
+def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
+    """With the classes' names that a corpus is known by, where its files have none."""
+    return part if part.names else replace(part, names=names)
+
+
+def held_out_series(data: SeriesData) -> series.Series:
+    """All of a file, or of a folder of tables; of other corpora, what recipes validate on."""
+    if here(data.corpus) and len(series_files(data.corpus)) == 1:
+        return _windowed(series.read_series(data.corpus, data.label), data)
+    return series_parts(data)[1]
+
+
+def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
+    """Series to train on, and to validate on."""
+    files = series_files(data.corpus)
+    if data.label is not None and files[0].suffix == ".ts":
+        raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
+    training = series.read_series(files[0], data.label)
+    other = data.valid or (files[1] if len(files) > 1 else None)
+    validation = training if other is None else series.read_series(other, data.label)
+    # What is held out of a corpus by name stays so, whatever else is validated on.
+    if len(files) == 1 and (data.valid is None or not here(data.corpus)):
+        training, rest = _split_series(training, data)
+        validation = rest if data.valid is None else validation
+    if training.names != validation.names and training.labels is not None:
+        training, validation = _named_alike(training, validation)
+    return _windowed(training, data), _windowed(validation, data)
+
+
+def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series, series.Series]:
+    if data.window is not None:
+        return series.split(whole, data.split)
+    if len(whole) == 1:
+        raise ImpossibleSetting(
+            f"{data.corpus} is one series of {len(whole.values[0])} time steps; "
+            f"set [data] window to cut it into windows of so many"
+        )
+    training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
+    return training, validation
+
+
+def _named_alike(
+    training: series.Series, validation: series.Series
+) -> tuple[series.Series, series.Series]:
+    """Both with the same classes: one may lack some, name them in another order, or name more."""
+    if validation.labels is None:
+        return training, validation
+    extra = [name for name in used_names(validation) if name not in training.names]
+    names = [*training.names, *extra]
+    return series.renamed(training, names), series.renamed(validation, names)
+
+
+def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
+    return whole if data.window is None else series.cut(whole, data.window, data.stride)
+
+
+def _rows(count: int, share: float) -> tuple[Any, Any]:
+    """Which examples to train on, and which to validate on: drawn, because files are often sorted.
+
+    Neither part is empty.
+    """
+    if not share or count < 2:
+        raise ImpossibleSetting(
+            f"there are {count} examples and [data] split is {share}; "
+            f"name others to validate on as valid, or set split above 0"
+        )
+    order = generator(0).permutation(count)
+    cut = min(count - 1, max(1, round(count * (1 - share))))
+    return order[:cut], order[cut:]

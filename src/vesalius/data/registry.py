@@ -27,6 +27,7 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.machine import cache_folder
+from vesalius.progress import Progress, silent
 
 SILENCE = 30.0
 """Seconds without a byte after which an address counts as unreachable."""
@@ -58,9 +59,6 @@ class File:
     def sha256(self) -> str:
         return self.forms[0].sha256
 
-
-Progress = Callable[[File, int], None]
-"""Told how many bytes of a file have come so far."""
 
 Opener = Callable[[str], IO[bytes]]
 
@@ -243,12 +241,13 @@ def _check(file: File, path: Path | None) -> Check:
     return Check(file, path, "whole" if whole else "damaged")
 
 
-def get(name: str, progress: Progress | None = None) -> list[Path]:
+def get(name: str, progress: Progress = silent) -> list[Path]:
     """The files of a corpus, fetched into the cache where they are not here already.
 
-    What is here is hashed, and fetched anew if the cache's own copy is damaged.
+    What is here is hashed, and fetched anew if the cache's own copy is damaged. Progress is told
+    by file, in bytes.
     """
-    return _get(corpus(name), progress or (lambda file, size: None), _open)
+    return _get(corpus(name), progress, _open)
 
 
 def _get(known: Corpus, progress: Progress, open_: Opener) -> list[Path]:
@@ -294,7 +293,7 @@ def _download(address: str, file: File, target: Path, progress: Progress, open_:
                 stream.write(piece)
                 digest.update(piece)
                 size += len(piece)
-                progress(file, size)
+                progress(file.path, size, file.size)
                 if size > file.size:
                     break
         if (size, digest.hexdigest()) != (file.size, file.sha256):

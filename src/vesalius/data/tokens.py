@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -24,6 +24,7 @@ from vesalius.checkpoints import files
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
 from vesalius.machine import not_kept
+from vesalius.progress import Progress, silent
 from vesalius.tokenizers import Tokenizer, sentences
 from vesalius.tokenizers.kinds import END_OF_TEXT
 
@@ -33,8 +34,6 @@ AT_ONCE = 1 << 22
 """Characters that are tokenised together, on all cores."""
 SENTENCE = 1 << 16
 """Characters of the longest sentence that is kept whole in a text of many portions."""
-Progress = Callable[[int, int | None], None]
-"""Told how many bytes are done, and of how many where that is known."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,15 @@ def tokenised(
     tokenizer: Tokenizer,
     cache: Path | None,
     by_sentence: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Tokens:
-    """The token file of a corpus, from the cache or made for it; in memory if it cannot be kept."""
+    """The token file of a corpus, from the cache or made for it; in memory if it cannot be kept.
+
+    Progress is told in bytes.
+    """
     known = f"{FORM} {__version__} {texts.key()} {tokenizer.digest()} {by_sentence}"
-    tell = progress or (lambda done, of: None)
     if cache is None:
-        return _in_memory(texts, tokenizer, by_sentence, tell)
+        return _in_memory(texts, tokenizer, by_sentence, progress)
     folder = cache / "tokens" / hashlib.sha256(known.encode()).hexdigest()[:32]
     try:
         if folder.exists():
@@ -82,10 +83,10 @@ def tokenised(
             shutil.rmtree(folder)  # it is damaged
         # Another process may have made the same meanwhile.
         with suppress(AlreadyThere), files.new_folder(folder) as stage:
-            _write(stage, texts, tokenizer, by_sentence, tell)
+            _write(stage, texts, tokenizer, by_sentence, progress)
         return read_tokens(folder)
     except OSError as error:
-        made = _in_memory(texts, tokenizer, by_sentence, tell)  # or the texts are at fault
+        made = _in_memory(texts, tokenizer, by_sentence, progress)  # or the texts are at fault
         not_kept("token files", folder.parent, error)
         return made
 
@@ -131,7 +132,7 @@ def _encode(
     last = tokenizer.special.get(END_OF_TEXT)
     end = [] if last is None else [last]
     dtype = np.dtype(np.uint16 if tokenizer.rows <= 1 << 16 else np.uint32)
-    digest, done, size, of = hashlib.sha256(), 0, 0, texts.size()
+    digest, done, size, total = hashlib.sha256(), 0, 0, texts.size()
     documents, starts, begins = array("q"), array("q"), True
     for portion, pieces in _encoded(_portions(texts, by_sentence), tokenizer):
         ids = np.fromiter(chain(*pieces, end if portion.ends else []), dtype)
@@ -143,7 +144,7 @@ def _encode(
         file.write(ids.tobytes())
         size += len(ids)
         done += portion.bytes
-        progress(done, of)
+        progress(f"tokens of {texts.name}", done, total)
     if not size:
         raise EmptyCorpus(f"{texts.name} holds no tokens; expected text to learn from")
     by = np.array(starts, np.int64) if by_sentence else None

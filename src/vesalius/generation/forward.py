@@ -5,7 +5,7 @@ texts of transformers on a compiled engine, which is faster once it is loaded. B
 the last digits.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,12 @@ from vesalius.generation.engines import engine
 from vesalius.generation.engines.reference import ReferenceEngine, normalise, output
 from vesalius.generation.engines.sessions import Engine, Ids, Logits, States
 from vesalius.model import Model, require_shared
+from vesalius.progress import Progress
 
 LONG = 2**35
 """Multiplications from which on a compiled engine is worth the time it takes to load."""
 BATCH, TOKENS = 32, 256
 """The most texts of a batch, and their tokens with padding; a single text may have more."""
-Progress = Callable[[int], None]
-"""Told how many texts are done."""
 
 
 def running(model: Model, tokens: int) -> Engine:
@@ -62,7 +61,7 @@ def hidden_states(
         states = session.extend(range(len(some)), [rows[i] for i in some], kinds)
         found |= dict(zip(some, states, strict=True))
         if progress is not None:
-            progress(len(found))
+            progress("states", len(found), len(rows))
     return [found[i] for i in range(len(rows))]
 
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 from vesalius.extras import require
 
 if TYPE_CHECKING:
+    from vesalius.training.callbacks import Callback as Callback
     from vesalius.training.loop import Outcome as Outcome
     from vesalius.training.loop import Run as Run
     from vesalius.training.loop import train as train
     from vesalius.training.recipe import Recipe as Recipe
     from vesalius.training.recipe import read_recipe as read_recipe
-    from vesalius.training.watching import Watcher as Watcher
 
 _HOMES = {
     "Outcome": "loop",
     "Recipe": "recipe",
     "Run": "loop",
-    "Watcher": "watching",
+    "Callback": "callbacks",
     "read_recipe": "recipe",
     "train": "loop",
 }

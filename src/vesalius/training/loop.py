@@ -1,7 +1,7 @@
 """The training loop: one for every family and objective.
 
 A run is its recipe, and everything random in it follows from the recipe's seed and the step, so a
-run that was stopped goes on as if it had not been. What happens is told to watchers.
+run that was stopped goes on as if it had not been. What happens is told to callbacks.
 """
 
 import json
@@ -24,30 +24,25 @@ from vesalius import __version__, arguments
 from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
-from vesalius.errors import (
-    AnotherRecipe,
-    ImpossibleSetting,
-    LossNotFinite,
-    NoRun,
-    WrongKind,
-)
+from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoRun
 from vesalius.families import family_of
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
-from vesalius.training.memory import kept_memory
-from vesalius.training.objectives import State, freeze, objective_named, tensors
-from vesalius.training.optimisers import clipped, learning_rate, optimiser
+from vesalius.progress import Progress, silent
+from vesalius.training.allocator import keep_freed_memory
+from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
+from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
+from vesalius.training.initialisation import configured, freeze, network
+from vesalius.training.objectives import objective_named
+from vesalius.training.objectives.objective import State, tensors
+from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
 from vesalius.training.recipe import Recipe, read_recipe
 from vesalius.training.recipe import recipe as read
-from vesalius.training.sampling import sample
-from vesalius.training.saving import CHECKPOINTS, POSITION, Checkpoints, locked
+from vesalius.training.samples import sample
+from vesalius.training.scheduler import learning_rate
 from vesalius.training.sharding import FOLDER as SHARDS
 from vesalius.training.sharding import read_shards, write_shards
-from vesalius.training.sources import Tell, open_source
-from vesalius.training.starting import configured, network
-from vesalius.training.validating import validated
-from vesalius.training.watching import METRICS, Curves, MetricsFile, TensorBoard, Watcher
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
 INCONSEQUENTIAL = (
@@ -79,12 +74,12 @@ def train(
     *,
     resume: bool = False,
     changes: Mapping[str, str] | None = None,
-    watchers: Iterable[Watcher] = (),
-    tell: Tell | None = None,
+    callbacks: Iterable[Callback] = (),
+    progress: Progress | None = None,
 ) -> Outcome:
     """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
-    folder, watchers = Path(arguments.path("folder", folder)), _watchers(watchers)
-    arguments.callback("tell", tell)
+    folder, callbacks = Path(arguments.path("folder", folder)), _callbacks(callbacks)
+    arguments.callback("progress", progress)
     if not isinstance(changes, Mapping | None):
         raise arguments.wrong(
             "changes", "settings by name, as in {'training.steps': '200'}", changes
@@ -96,20 +91,24 @@ def train(
     if resume and not any((folder / name).exists() for name in (METRICS, CHECKPOINTS)):
         raise NoRun(f"{folder} holds no run to go on with; to begin one, leave out --resume")
     board = [TensorBoard()] if recipe.training.tensorboard else []
-    with Processes(recipe.training.parallel) as processes, kept_memory(), ExitStack() as stack:
+    with (
+        Processes(recipe.training.parallel) as processes,
+        keep_freed_memory(),
+        ExitStack() as stack,
+    ):
         if processes.first:
             stack.enter_context(locked(folder))
-        told = [MetricsFile(), *board, Curves(), *watchers] if processes.first else []
+        told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
         # The run is gone before the processes part: DDP's memory is freed with the others' help.
-        return Run(recipe, folder, processes, resume, tell).go(told)
+        return Run(recipe, folder, processes, resume, progress).go(told)
 
 
-def _watchers(given: Any) -> list[Watcher]:
-    watchers = list(given) if isinstance(given, Iterable) else [given]
-    for one in watchers:
-        if not isinstance(one, Watcher):
-            raise arguments.wrong("watchers", "instances of Watcher", one)
-    return watchers
+def _callbacks(given: Any) -> list[Callback]:
+    callbacks = list(given) if isinstance(given, Iterable) else [given]
+    for one in callbacks:
+        if not isinstance(one, Callback):
+            raise arguments.wrong("callbacks", "instances of Callback", one)
+    return callbacks
 
 
 class Run:
@@ -121,26 +120,34 @@ class Run:
         folder: Path,
         processes: Processes,
         resume: bool,
-        tell: Tell | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.recipe, self.folder, self.processes = recipe, folder, processes
-        self.how, self.objective = recipe.training, objective_named(recipe.objective)
-        self.checkpoints = Checkpoints(folder, self.how.keep)
+        self.settings, self.objective = recipe.training, objective_named(recipe.objective)
+        self.checkpoints = Checkpoints(folder, self.settings.keep)
         found = self._found(resume)
         started = load(recipe.init) if recipe.init is not None else None
         self.generation_config = started.generation_config if started else None
-        with processes.one_after_another():  # the first makes what the others find in the cache
-            self.source = open_source(recipe, started.tokenizer if started else None, tell)
+        with processes.rank_zero_first():  # the first makes what the others find in the cache
+            self.source = self.objective.source(
+                recipe.data,
+                recipe.training,
+                recipe.seed,
+                started.tokenizer if started else None,
+                progress or silent,
+            )
         self.config: Any = configured(recipe, self.objective, self.source.implied, started)
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
         freeze(fresh, self.objective)
         self.network = processes.share(fresh.to(processes.device))
-        self.optimiser = optimiser(self.network, self.how)
+        self.optimiser = optimiser(self.network, self.settings)
         quickest = "bfloat16" if quick_bfloat16() else "float32"
-        self.precision = quickest if self.how.precision == "fastest" else self.how.precision
-        self.stepping: Any = torch.compile(self.network) if self.how.compile else self.network
+        self.precision = (
+            quickest if self.settings.precision == "fastest" else self.settings.precision
+        )
+        self.stepping: Any = torch.compile(self.network) if self.settings.compile else self.network
         self.step, self.seconds = 0, 0.0
         self.state: State = None
         self.best: tuple[int, float] = (0, math.inf)
@@ -149,58 +156,61 @@ class Run:
         if found is not None:
             self._restore(found)
 
-    def go(self, watchers: list[Watcher]) -> Outcome:
+    def go(self, callbacks: list[Callback]) -> Outcome:
         """Step until the end, or until told to stop; then save."""
-        for watcher in watchers:
-            watcher.begins(self)
+        for callback in callbacks:
+            callback.begins(self)
         try:
-            reason = self._go(watchers)
+            reason = self._go(callbacks)
         except BaseException as error:
-            for watcher in watchers:
+            for callback in callbacks:
                 with suppress(Exception):  # what went wrong first is what is told
-                    watcher.ends(self, type(error).__name__)
+                    callback.ends(self, type(error).__name__)
             raise
-        for watcher in watchers:
-            watcher.ends(self, reason)
+        for callback in callbacks:
+            callback.ends(self, reason)
         return Outcome(self.folder, self.step, reason, self.valid)
 
-    def _go(self, watchers: list[Watcher]) -> str:
+    def _go(self, callbacks: list[Callback]) -> str:
         reason = "patience" if self._exhausted() else "finished"  # a run that had ended so
         with self._listening():
-            while self.step < self.how.steps and reason == "finished":
-                self._step(watchers)
-                if self.step % self.how.evaluate_every == 0 or self.step == self.how.steps:
-                    self._validate(watchers)
+            while self.step < self.settings.steps and reason == "finished":
+                self._step(callbacks)
+                if (
+                    self.step % self.settings.evaluate_every == 0
+                    or self.step == self.settings.steps
+                ):
+                    self._validate(callbacks)
                     if self._exhausted():
                         reason = "patience"
-                if self.how.sample_every and self.step % self.how.sample_every == 0:
-                    self._sample(watchers)
+                if self.settings.sample_every and self.step % self.settings.sample_every == 0:
+                    self._sample(callbacks)
                 if self.processes.any(bool(self._stop)):
                     reason = self._stop or "stopped"
-                last = self.step == self.how.steps or reason != "finished"
-                best = bool(self.how.patience) and self.best[0] == self.step
-                if last or best or self.step % self.how.save_every == 0:
-                    self._save(watchers)
+                last = self.step == self.settings.steps or reason != "finished"
+                best = bool(self.settings.patience) and self.best[0] == self.step
+                if last or best or self.step % self.settings.save_every == 0:
+                    self._save(callbacks)
         if reason in ("finished", "patience"):
             self._finish()
         return reason
 
     def stop(self, reason: str) -> None:
-        """Save after this step and leave; for watchers, and for signals."""
+        """Save after this step and leave; for callbacks, and for signals."""
         self._stop = reason
 
     # One step ----------------------------------------------------------------
 
-    def _step(self, watchers: list[Watcher]) -> None:
+    def _step(self, callbacks: list[Callback]) -> None:
         began = time.perf_counter()
         batch = self.batches.train(self.step)
         self._seed()
-        rate = learning_rate(self.how, self.step)
+        rate = learning_rate(self.settings, self.step)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         means = self._gradients(batch)
         loss = sum(means[name] for name in self.objective.losses)
-        norm = clipped(self.network, self.how.clip)
+        norm = clip_gradients(self.network, self.settings.clip)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self.step += 1
             what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
@@ -210,13 +220,13 @@ class Run:
         self.step += 1
         taken = time.perf_counter() - began
         self.seconds += taken
-        if self.step % self.how.log_every == 0 or self.step in (1, self.how.steps):
+        if self.step % self.settings.log_every == 0 or self.step in (1, self.settings.steps):
             metrics = {"loss": loss, **means, "rate": rate, "norm": norm}
             metrics |= {"examples_per_second": len(next(iter(batch.values()))) / taken}
             if "ids" in batch:
                 metrics["tokens_per_second"] = batch["ids"].size / taken
-            for watcher in watchers:
-                watcher.stepped(self, {**metrics, "seconds": self.seconds})
+            for callback in callbacks:
+                callback.stepped(self, {**metrics, "seconds": self.seconds})
 
     def _not_finite(self, what: str) -> LossNotFinite:
         kept = self.checkpoints.steps()
@@ -244,7 +254,7 @@ class Run:
         states: list[State] = []
         parts = list(self._parts(batch))
         for number, rows in enumerate(parts):
-            with self.processes.together(self.network, number == len(parts) - 1):
+            with self.processes.gradient_sync(self.network, number == len(parts) - 1):
                 with self._precision():
                     sums, state = self.objective.sums(
                         self.stepping, tensors(batch, rows, self.device), self._state(rows)
@@ -255,13 +265,13 @@ class Run:
             for name in means:
                 means[name] += sums[name].item() / max(1, terms[name])
         self.state = _joined(states)
-        return self.processes.added(means)
+        return self.processes.all_reduce(means)
 
     def _parts(self, batch: Batch) -> Iterator[slice]:
         """This process's rows of a batch, in as many parts as are to be accumulated."""
         rows = len(next(iter(batch.values())))
         mine = self.processes.rows(rows)
-        count = min(self.how.accumulate, mine.stop - mine.start)
+        count = min(self.settings.accumulate, mine.stop - mine.start)
         edges = np.linspace(mine.start, mine.stop, count + 1).astype(int)
         yield from (slice(int(start), int(stop)) for start, stop in pairwise(edges))
 
@@ -269,7 +279,7 @@ class Run:
         """The carried state of some of this process's rows."""
         if self.state is None:
             return None
-        first = self.processes.rows(self.how.batch).start
+        first = self.processes.rows(self.settings.batch).start
         return tuple(part[:, rows.start - first : rows.stop - first] for part in self.state)
 
     @property
@@ -283,32 +293,33 @@ class Run:
 
     # Validation --------------------------------------------------------------
 
-    def _validate(self, watchers: list[Watcher]) -> None:
+    def _validate(self, callbacks: list[Callback]) -> None:
         self.valid = self.validate()
         if not math.isfinite(self.valid["loss"]):
             raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
-        for watcher in watchers:
-            watcher.validated(self, self.valid)
+        for callback in callbacks:
+            callback.validated(self, self.valid)
 
     def validate(self) -> dict[str, float]:
         """The means over the validation part."""
-        batches = self.batches.valid(self.how.validate_on)
-        return validated(self.network, self.objective, batches, self.device, self._precision)
+        batches = self.batches.valid(self.settings.validate_on)
+        return self.objective.means(self.network, batches, self.device, self._precision)
 
-    def _sample(self, watchers: list[Watcher]) -> None:
-        if self.objective.name != "next-token" or self.source.tokenizer is None:
-            raise WrongKind("training.sample_every is for models of the next token")
+    def _sample(self, callbacks: list[Callback]) -> None:
+        assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
         self.network.eval()
         window = getattr(self.config, "context", 64)
-        text = sample(self.network, self.source.tokenizer, self.how.prompt, window, seed=self.step)
-        for watcher in watchers:
-            watcher.sampled(self, text)
+        text = sample(
+            self.network, self.source.tokenizer, self.settings.prompt, window, seed=self.step
+        )
+        for callback in callbacks:
+            callback.sampled(self, text)
 
     def _exhausted(self) -> bool:
-        waited = (self.step - self.best[0]) // self.how.evaluate_every
-        return bool(self.how.patience) and waited >= self.how.patience
+        waited = (self.step - self.best[0]) // self.settings.evaluate_every
+        return bool(self.settings.patience) and waited >= self.settings.patience
 
     # Stopping and going on ---------------------------------------------------
 
@@ -331,7 +342,7 @@ class Run:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
 
-    def _save(self, watchers: list[Watcher]) -> None:
+    def _save(self, callbacks: list[Callback]) -> None:
         sharded = self.processes.parallel == "fsdp"
         weights, moments = ({}, {}) if sharded else gathered(self.network, self.optimiser)
         state = carried(self.state, self.processes)
@@ -351,13 +362,13 @@ class Run:
                 self.processes.wait()
 
         if self.processes.first:
-            also = self.best[0] if self.how.patience else None
-            told = (lambda stage: write(self.processes.said(stage))) if sharded else write
+            also = self.best[0] if self.settings.patience else None
+            told = (lambda stage: write(self.processes.broadcast(stage))) if sharded else write
             saved = self.checkpoints.save(self.step, told, also)
-            for watcher in watchers:
-                watcher.saved(self, saved)
+            for callback in callbacks:
+                callback.saved(self, saved)
         elif sharded:
-            write(self.processes.said(None))
+            write(self.processes.broadcast(None))
         self.processes.wait()
 
     def _model(self, weights: Mapping[str, Tensor]) -> Model:
@@ -390,7 +401,7 @@ class Run:
     def _finish(self) -> None:
         """The model of the run: the last one, or the best where patience was asked for."""
         best = self.checkpoints.folder / f"step-{self.best[0]:08d}"
-        earlier = bool(self.how.patience) and self.best[0] != self.step
+        earlier = bool(self.settings.patience) and self.best[0] != self.step
         if earlier and (best / SHARDS).exists():
             read_shards(best, self.network, self.optimiser)
             earlier = False
@@ -414,8 +425,8 @@ class Run:
     def _restore(self, folder: Path) -> None:
         position = read_json(folder / POSITION)
         begun, now = position["recipe"], self.recipe.to_json()
-        if self.how.steps > begun["training"]["steps"]:  # it goes on beyond its end
-            begun["training"]["steps"] = self.how.steps
+        if self.settings.steps > begun["training"]["steps"]:  # it goes on beyond its end
+            begun["training"]["steps"] = self.settings.steps
         if differing := differences(begun, now):
             raise AnotherRecipe(
                 f"{self.folder} was begun with another recipe; what differs: {differing}"

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.training.objectives import State
+from vesalius.training.objectives.objective import State
 
 
 class Processes:
@@ -79,7 +79,7 @@ class Processes:
             return DistributedDataParallel(network)
         return network
 
-    def together(self, network: Any, last: bool) -> AbstractContextManager[Any]:
+    def gradient_sync(self, network: Any, last: bool) -> AbstractContextManager[Any]:
         """Gradients are added up over the processes after the last part of a batch."""
         if self.parallel == "ddp" and not last:
             return network.no_sync()  # type: ignore[no-any-return]
@@ -87,7 +87,7 @@ class Processes:
             network.set_requires_gradient_sync(last)
         return nullcontext()
 
-    def added(self, numbers: dict[str, float]) -> dict[str, float]:
+    def all_reduce(self, numbers: dict[str, float]) -> dict[str, float]:
         """Each number, added up over the processes."""
         if self.count == 1:
             return numbers
@@ -97,9 +97,9 @@ class Processes:
 
     def any(self, here: bool) -> bool:
         """Whether it is so in any process."""
-        return self.added({"here": float(here)})["here"] > 0
+        return self.all_reduce({"here": float(here)})["here"] > 0
 
-    def said(self, path: Path | None) -> Path:
+    def broadcast(self, path: Path | None) -> Path:
         """What the first process says, heard by all."""
         heard = [path]
         torch.distributed.broadcast_object_list(heard)
@@ -111,7 +111,7 @@ class Processes:
             torch.distributed.barrier()
 
     @contextmanager
-    def one_after_another(self) -> Iterator[None]:
+    def rank_zero_first(self) -> Iterator[None]:
         """The first process goes before all others."""
         if not self.first:
             self.wait()

@@ -6,6 +6,7 @@ import torch
 
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.training.objectives.text import prompt_ids
 
 
 @torch.no_grad()
@@ -35,9 +36,3 @@ def sample(
         ids.append(int(torch.multinomial(odds, 1, generator=random)))
     # Only together is it known whether a space stands between the prompt and what follows.
     return prompt + tokenizer.decode(ids[window:])[len(tokenizer.decode(ids[window:known])) :]
-
-
-def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """The tokens that a sample begins with, unframed: the text is to go on."""
-    (ids,) = tokenizer.encode_many([prompt], framed=False)
-    return ids

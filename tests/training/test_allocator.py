@@ -8,7 +8,7 @@ import pytest
 
 MEASURED = """
 import json, resource, torch
-from vesalius.training.memory import kept_memory
+from vesalius.training.allocator import keep_freed_memory
 
 SIZE = 64 * 2**20  # bytes that are asked for over and over; more than is ever kept unasked
 
@@ -23,7 +23,7 @@ def resident():
         return int(opened.read().split()[1]) * resource.getpagesize()
 
 found = {"usual": faults(), "before": resident()}
-with kept_memory():
+with keep_freed_memory():
     faults()  # until the pieces have found their places
     found |= {"kept": faults(), "meanwhile": resident()}
 print(json.dumps({**found, "after": resident(), "size": SIZE}))

@@ -1,6 +1,6 @@
 """Who is told of a run's progress: files of metrics, TensorBoard, curves. The loop prints nothing.
 
-``Watcher`` is the interface; whatever wants to follow a run overrides what it cares for.
+``Callback`` is the interface; whatever wants to follow a run overrides what it cares for.
 """
 
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 METRICS = "metrics.jsonl"
 
 
-class Watcher:
+class Callback:
     """Told of everything, does nothing."""
 
     def begins(self, run: "Run") -> None:
@@ -41,7 +41,7 @@ class Watcher:
         """The run is over, or interrupted."""
 
 
-class MetricsFile(Watcher):
+class MetricsFile(Callback):
     """One line of JSON for each event; what a resumed run will do again is taken back.
 
     A number that is none, such as an infinite loss, is null.
@@ -75,7 +75,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class TensorBoard(Watcher):
+class TensorBoard(Callback):
     """The same numbers for TensorBoard, which has to be installed."""
 
     def begins(self, run: "Run") -> None:
@@ -103,7 +103,7 @@ class TensorBoard(Watcher):
         self.writer.close()
 
 
-class Curves(Watcher):
+class Curves(Callback):
     """Loss curves as SVG and PNG at the end."""
 
     def ends(self, run: "Run", reason: str) -> None:

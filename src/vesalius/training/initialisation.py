@@ -1,4 +1,4 @@
-"""What a run begins with: a configuration that recipe and data agree on, and a network."""
+"""What a run begins with: a configuration that recipe and data agree on, and initial weights."""
 
 from typing import Any
 
@@ -13,8 +13,14 @@ from vesalius.model import Model
 from vesalius.training.objectives import Objective
 from vesalius.training.recipe import Recipe
 
-HEADS = ("output", "class_head", "patch_head", "mask_token", "mlm_head", "nsp_head", "label_head")
-"""What may begin anew where a recipe starts from a model with another head."""
+HEADS = (
+    *("output", "class_head", "patch_head", "mask_token"),
+    *("pooler", "mlm_head", "nsp_head", "label_head"),
+)
+"""The heads of networks, by the first part of their tensors' names.
+
+A recipe that starts from a model may give it others, which begin with new weights.
+"""
 LEAST = ("vocabulary", "context")
 """Settings that may be larger than the data need; others must be what the data are."""
 
@@ -79,3 +85,14 @@ def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module
 
 def _fits(kept: Tensor | None, wanted: Tensor) -> bool:
     return kept is not None and kept.shape == wanted.shape
+
+
+def freeze(network: nn.Module, objective: Objective) -> None:
+    """Freeze the heads that an objective does not read; DDP would wait for their gradients.
+
+    An objective that names no heads is for networks with a single one.
+    """
+    for name, parameter in network.named_parameters():
+        head = name.partition(".")[0]
+        if objective.heads and head in HEADS and head not in objective.heads:
+            parameter.requires_grad_(False)

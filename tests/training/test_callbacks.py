@@ -9,15 +9,16 @@ import pytest
 from small import small_recipe
 
 from vesalius.errors import MissingExtra
-from vesalius.training import Run, Watcher, train
+from vesalius.training import Callback, Run, train
+from vesalius.training.callbacks import MetricsFile, TensorBoard, draw_curves, read_metrics
+from vesalius.training.objectives.text import prompt_ids
 from vesalius.training.processes import Processes
-from vesalius.training.sampling import prompt_ids, sample
-from vesalius.training.watching import MetricsFile, TensorBoard, draw_curves, read_metrics
+from vesalius.training.samples import sample
 
 SHORT = {"steps": 12, "evaluate_every": 4, "save_every": 6, "log_every": 1, "batch": 2}
 
 
-class Stop(Watcher):
+class Stop(Callback):
     """Ends a run after a step, as a signal would; or at once, as a fault would."""
 
     def __init__(self, step, kind="signal"):
@@ -30,10 +31,10 @@ class Stop(Watcher):
             run._stop = "SIGTERM"
 
 
-def go(recipe, folder, watchers, resume=False):
+def go(recipe, folder, callbacks, resume=False):
     folder.mkdir(exist_ok=True)
     with Processes("ddp") as processes:
-        return Run(recipe, folder, processes, resume).go(watchers)
+        return Run(recipe, folder, processes, resume).go(callbacks)
 
 
 def lines(folder):
@@ -101,7 +102,7 @@ def test_a_resumed_run_takes_back_what_is_beyond_its_checkpoint(tmp_path):
 
 
 def test_what_is_no_number_is_null_and_draws_no_point(tmp_path):
-    class Infinite(Watcher):
+    class Infinite(Callback):
         def begins(self, run):
             run.step = 1
             MetricsFile().validated(run, {"loss": math.inf, "token": math.nan, "other": 1.5})
@@ -169,7 +170,7 @@ def test_what_is_saved_is_in_tensorboard_even_if_the_run_is_killed_then(tmp_path
 
     brought, flush = [], SummaryWriter.flush
 
-    class Look(Watcher):
+    class Look(Callback):
         def saved(self, run, saved):
             assert brought.pop() == "to the disk"
             assert list(events(run.folder)["train/loss"]) == list(range(1, run.step + 1))
@@ -241,7 +242,7 @@ def patient(folder, monkeypatch, losses, **how):
     """A run whose validations give these losses, and what became of its weights by then."""
     kept = {}
 
-    class Keep(Watcher):
+    class Keep(Callback):
         def validated(self, run, metrics):
             kept[run.step] = {k: v.numpy().copy() for k, v in run.network.state_dict().items()}
 
@@ -299,7 +300,7 @@ def test_without_patience_the_last_model_is_the_run_s(tmp_path, monkeypatch):
 # Samples ----------------------------------------------------------------------
 
 
-class Samples(Watcher):
+class Samples(Callback):
     def __init__(self):
         self.texts = []
 
@@ -312,27 +313,27 @@ class Samples(Watcher):
 def test_samples_go_on_from_the_prompt_in_any_vocabulary(tokenizer, prompt, tmp_path):
     changes = {"data.tokenizer": tokenizer, "data.vocabulary": "400", "training.prompt": prompt}
     how = {**SHORT, "steps": 2, "sample_every": 1}
-    watcher = Samples()
+    callback = Samples()
     recipe = small_recipe("gpt2", tmp_path, changes={k: v for k, v in changes.items() if v}, **how)
-    go(recipe, tmp_path / "run", [watcher])
-    assert len(watcher.texts) == 2
-    for text in watcher.texts:
+    go(recipe, tmp_path / "run", [callback])
+    assert len(callback.texts) == 2
+    for text in callback.texts:
         assert text.startswith(prompt)
         assert len(text) > len(prompt) + 20
         assert "[CLS]" not in text[: len(prompt) + 5]
         assert "[SEP]" not in text[: len(prompt) + 5]
         if tokenizer == "words":
             assert text.count(" ") > 10
-    assert len(set(watcher.texts)) == 2
+    assert len(set(callback.texts)) == 2
 
 
 @pytest.mark.parametrize("name", ["ffnn", "rnn", "lstm", "transformer", "gpt2"])
 @pytest.mark.parametrize("prompt", ["", "the cat"])
 def test_every_language_family_writes_samples(name, prompt, tmp_path):
-    watcher = Samples()
+    callback = Samples()
     recipe = small_recipe(name, tmp_path, sample_every=2, prompt=prompt, **{**SHORT, "steps": 2})
-    go(recipe, tmp_path / "run", [watcher])
-    (text,) = watcher.texts
+    go(recipe, tmp_path / "run", [callback])
+    (text,) = callback.texts
     assert text.startswith(prompt)
     assert len(text.split()) > 10
 

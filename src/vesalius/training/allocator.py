@@ -15,7 +15,7 @@ USUAL = {TRIM_THRESHOLD: 128 * 1024, MMAP_MAX: 65536}
 
 
 @contextmanager
-def kept_memory() -> Iterator[None]:
+def keep_freed_memory() -> Iterator[None]:
     """Keep freed memory while this lasts; where there is no glibc, do nothing."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is None or not hasattr(library, "mallopt"):

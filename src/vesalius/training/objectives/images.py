@@ -1,0 +1,238 @@
+"""Objectives of images: pixels as tokens (igpt), masked patches and classes (vit)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vesalius.data import images, parts, preprocessing
+from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data.settings import ImageData
+from vesalius.errors import UnusableData
+from vesalius.model import Model
+from vesalius.progress import Progress
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import (
+    HeldOut,
+    Objective,
+    Source,
+    changed,
+    counted,
+    cross_entropy,
+    preprocessing_of,
+    targets,
+)
+from vesalius.training.settings import Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("split", "side", "mask_ratio")
+"""Settings of the data that a model's preprocessing keeps, for whoever evaluates it."""
+
+
+class ImageObjective(Objective):
+    """Square images of one size."""
+
+    data = ImageData
+
+    def source(
+        self,
+        data: ImageData,
+        training: Training,
+        seed: int,
+        tokenizer: Tokenizer | None,
+        progress: Progress,
+    ) -> Source:
+        both = parts.image_parts(data)
+        if data.side is not None:
+            both = images.shrunk(both[0], data.side), images.shrunk(both[1], data.side)
+        train, valid = both
+        _, _, side, width = train.pixels.shape
+        if side != width:
+            raise UnusableData(f"expected square images, got {side} x {width}")
+        self.require(train, valid)
+        common: dict[str, Any] = {"training": train, "validation": valid}
+        common |= {"batch": training.batch, "seed": seed}
+        common["scaling"] = images.ImageParts(**common).scale
+        kept = self.kept(data, train, common["scaling"])
+        digest = hashlib.sha256(train.pixels.tobytes())
+        digest.update(b"" if train.labels is None else train.labels.tobytes())
+        return Source(
+            self.implied(data, train, valid),
+            lambda config: self.batches(data, config, common),
+            digest.hexdigest(),
+            preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
+        )
+
+    def held_out(
+        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
+    ) -> HeldOut:
+        kept, config = preprocessing_of(model), model.config
+        known = {name: kept[name] for name in (*KEPT, "levels") if name in kept}
+        data = ImageData(corpus=corpus, **known)
+        wanted, scaling = self.reads(data, config, kept)
+        part = parts.held_out_images(data)
+        if part.pixels.shape[1:] != wanted:
+            words = "{1} x {2} pixels in {0} colours"
+            raise UnusableData(
+                f"the model reads images of {words.format(*wanted)}, "
+                f"but {corpus} has {words.format(*part.pixels.shape[1:])}"
+            )
+        part = self.labelled(part, corpus, config, kept)
+        common = {"training": part, "validation": part, "batch": batch, "seed": seed}
+        return HeldOut(self, self.batches(data, config, {**common, "scaling": scaling}))
+
+    def require(self, train: images.Images, valid: images.Images) -> None:
+        """Refuse images that cannot be learnt from."""
+
+    def implied(
+        self, data: ImageData, train: images.Images, valid: images.Images
+    ) -> dict[str, Any]:
+        """What the images imply for the model."""
+        return {"image": train.pixels.shape[-1], "channels": train.pixels.shape[1]}
+
+    def kept(self, data: ImageData, train: images.Images, scaling: Scaling) -> dict[str, Any]:
+        """How pixels are prepared."""
+        return preprocessing.kept(scaling)
+
+    def reads(
+        self, data: ImageData, config: Any, kept: Mapping[str, Any]
+    ) -> tuple[tuple[int, ...], Scaling | None]:
+        """The shape of images that a model reads, and the scaling of their pixels."""
+        scaling = preprocessing.scaling(kept, config.channels, axes=(1, 1))
+        return (config.channels, config.image, config.image), scaling
+
+    def labelled(
+        self, part: images.Images, corpus: str, config: Any, kept: Mapping[str, Any]
+    ) -> images.Images:
+        """Images to evaluate on, with the model's classes where it tells any."""
+        return part
+
+    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+        raise AssertionError("every objective has its own")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pixels(ImageObjective):
+    """−Σ log p(pixel): of the next one, or of masked ones."""
+
+    masked: bool = False
+
+    def implied(
+        self, data: ImageData, train: images.Images, valid: images.Images
+    ) -> dict[str, Any]:
+        return {"vocabulary": data.levels + 1, "context": train.pixels.shape[-1] ** 2}
+
+    def kept(self, data: ImageData, train: images.Images, scaling: Scaling) -> dict[str, Any]:
+        return {"levels": data.levels, "side": train.pixels.shape[-1]}
+
+    def reads(
+        self, data: ImageData, config: Any, kept: Mapping[str, Any]
+    ) -> tuple[tuple[int, ...], Scaling | None]:
+        if "levels" not in kept or data.side is None:
+            raise preprocessing.unfitting("levels and side", kept)
+        if data.levels >= config.vocabulary or data.side**2 > config.context:
+            most = f"fewer levels than {config.vocabulary}, and a side whose square is at most"
+            raise preprocessing.unfitting(f"{most} {config.context}", kept)
+        return (1, data.side, data.side), None
+
+    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+        if self.masked:
+            return images.MaskedPixels(levels=data.levels, ratio=data.mask_ratio, **common)
+        return images.PixelSequences(levels=data.levels, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        logits = network(batch["ids"])
+        return cross_entropy("token", logits, batch["targets"], network.training), state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return counted("token", targets(batch))
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        nats, right = means["token"], means["token accuracy"]
+        return {"nats_per_pixel": nats, "bits_per_pixel": nats / math.log(2), "accuracy": right}
+
+
+class MaskedPatches(ImageObjective):
+    """Σ (ŷ − y)² over the values of masked patches."""
+
+    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+        return images.MaskedPatches(patch=config.patch, ratio=data.mask_ratio, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        from vesalius.models.vision import patches
+
+        masked, pixels = batch["masked"], batch["pixels"]
+        restored = network(pixels, masked).patches
+        side = round((pixels.shape[-1] * pixels.shape[-2] / masked.shape[1]) ** 0.5)
+        wanted = patches(pixels, side)
+        return {"patches": (restored - wanted)[masked].square().sum()}, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        values = batch["pixels"][0].size // batch["masked"].shape[1]
+        return {"patches": int(batch["masked"].sum()) * values}
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        return {"mean_squared_error": means["loss"]}
+
+
+class ImageClasses(ImageObjective):
+    """−Σ log p(class)."""
+
+    def require(self, train: images.Images, valid: images.Images) -> None:
+        require_labels(train, valid)
+
+    def implied(
+        self, data: ImageData, train: images.Images, valid: images.Images
+    ) -> dict[str, Any]:
+        return {**super().implied(data, train, valid), "classes": class_count(train, valid)}
+
+    def labelled(
+        self, part: images.Images, corpus: str, config: Any, kept: Mapping[str, Any]
+    ) -> images.Images:
+        return preprocessing.labelled(part, corpus, kept, config.classes)
+
+    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+        return images.LabelledImages(shift=data.shift, mirror=data.mirror, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        logits = network(batch["pixels"]).logits
+        return cross_entropy("classes", logits, batch["labels"], network.training), state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return counted("classes", len(batch["labels"]))
+
+
+OBJECTIVES: tuple[Objective, ...] = (
+    Pixels(name="next-pixel", title="the next pixel", losses=("token",), settings={"causal": True}),
+    Pixels(
+        name="masked-pixels",
+        title="masked pixels",
+        losses=("token",),
+        settings={"causal": False},
+        masked=True,
+    ),
+    MaskedPatches(
+        name="masked-patches",
+        title="masked patches, by squared error",
+        losses=("patches",),
+        settings={"masked_patch_head": True},
+        heads=("mask_token", "patch_head"),
+    ),
+    ImageClasses(
+        name="image-classes",
+        title="the class of an image",
+        losses=("classes",),
+        heads=("class_head",),
+    ),
+)

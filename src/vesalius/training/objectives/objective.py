@@ -1,0 +1,203 @@
+"""An objective: what a network is trained towards, in one object.
+
+It makes batches of data, turns them into losses, names the heads that it reads, and reports the
+numbers that people compare. A loss is a sum and, apart from it, the number of its terms, because a
+batch may be gone through in parts and by several processes; the mean is over all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from vesalius.data.batches import Batch, Batches
+from vesalius.data.masking import IGNORED
+from vesalius.data.settings import Data
+from vesalius.errors import WrongKind
+from vesalius.extras import require
+from vesalius.families import FAMILIES
+from vesalius.families.config import Config
+from vesalius.model import PREPROCESSING, Model
+from vesalius.progress import Progress
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.settings import Training
+
+if TYPE_CHECKING:  # the table is asked without training, too
+    import torch
+    from torch import Tensor
+
+    State = tuple[Tensor, ...] | None
+    Sums = dict[str, Tensor]
+else:
+    State = Sums = Any
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data to train on, ready to be cut into batches once the model is known."""
+
+    implied: dict[str, Any]
+    """Settings of the model that follow from the data, such as its vocabulary or its classes."""
+    batches: Callable[[Config], Batches]
+    digest: str
+    """SHA-256 of what is trained on."""
+    tokenizer: Tokenizer | None = None
+    preprocessing: dict[str, Any] = field(default_factory=dict)
+    """What is done to images and series before a model sees them; kept with the model."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Examples to evaluate a model on, and the objective that they serve."""
+
+    objective: Objective
+    batches: Batches
+    tokens: int = 0
+    unknown: int = 0
+    """Tokens of a text that stand for words which the vocabulary lacks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What all objectives have; each kind adds its data and its losses."""
+
+    data: ClassVar[type[Data]]
+    """The settings of its data."""
+    writes_text: ClassVar[bool] = False
+    """Whether a model that is trained towards it can be asked for samples of text."""
+
+    name: str
+    title: str
+    losses: tuple[str, ...]
+    """The sums whose means add up to the loss; the others are for looking at."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the model must have for it."""
+    heads: tuple[str, ...] = ()
+    """The heads that the losses read, of a network that may have several."""
+    least_window: int = 1
+    """Tokens that a window of text needs at least."""
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that can be trained towards it."""
+        rows = FAMILIES.values()
+        return tuple(family.name for family in rows if self.name in family.objectives)
+
+    # Its data ----------------------------------------------------------------
+
+    def source(
+        self,
+        data: Any,
+        training: Training,
+        seed: int,
+        tokenizer: Tokenizer | None,
+        progress: Progress,
+    ) -> Source:
+        """The data of a recipe; a tokenizer that a model brings along is used as it is."""
+        raise AssertionError("every kind of data has its own")
+
+    def held_out(
+        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
+    ) -> HeldOut:
+        """Examples of a corpus to evaluate a model on, prepared as for its training."""
+        raise AssertionError("every kind of data has its own")
+
+    # Its losses --------------------------------------------------------------
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        """Sums over a batch, and the state to carry to the next one."""
+        raise AssertionError("every objective has its own")
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        """How many terms each sum has in a batch."""
+        raise AssertionError("every objective has its own")
+
+    def means(
+        self,
+        network: Any,
+        batches: Iterable[Batch],
+        device: torch.device | None = None,
+        precision: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> dict[str, float]:
+        """Validation: the means of all sums over the batches, and the loss that they come to."""
+        import torch
+
+        network.eval()
+        device = device or torch.device("cpu")
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        state: State = None
+        for batch in batches:
+            with torch.no_grad(), precision():
+                sums, state = self.sums(network, tensors(batch, slice(None), device), state)
+            for name, number in self.terms(batch).items():
+                if name in sums:
+                    totals[name] = totals.get(name, 0.0) + sums[name].item()
+                    counts[name] = counts.get(name, 0) + number
+        means = {name: total / max(1, counts[name]) for name, total in totals.items()}
+        return {"loss": sum(means[name] for name in self.losses), **means}
+
+    # Its report --------------------------------------------------------------
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """The means by which a trained model is evaluated; ``tokens`` are those of its text."""
+        return self.means(model.network, batches)
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        """The numbers that people compare."""
+        (name,) = self.losses
+        return {"loss": means[name], "accuracy": means[f"{name} accuracy"]}
+
+
+def tensors(batch: Batch, rows: slice, device: torch.device) -> dict[str, Tensor]:
+    """Some rows of a batch, where the network is."""
+    import torch
+
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(array[rows])).to(device)
+        for name, array in batch.items()
+    }
+
+
+def cross_entropy(name: str, logits: Tensor, targets: Tensor, training: bool) -> Sums:
+    """Cross entropy (17), and when not training the number of right answers."""
+    from torch.nn import functional as F
+
+    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
+    loss = F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
+    if training:
+        return {name: loss}
+    return {name: loss, f"{name} accuracy": (logits.argmax(-1) == targets).sum()}
+
+
+def counted(name: str, count: int) -> dict[str, int]:
+    """The terms of ``cross_entropy``."""
+    return {name: count, f"{name} accuracy": count}
+
+
+def targets(batch: Batch) -> int:
+    """How many tokens of a batch are to be predicted."""
+    return int((batch["targets"] != IGNORED).sum())
+
+
+def preprocessing_of(model: Model) -> Mapping[str, Any]:
+    """How training prepared a model's input; such models are evaluated by PyTorch."""
+    require("torch")
+    if not model.preprocessing:
+        raise WrongKind(
+            f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "
+            f"training writes beside it"
+        )
+    return model.preprocessing
+
+
+def changed(data: Data, names: tuple[str, ...]) -> dict[str, Any]:
+    """The settings among ``names`` that a recipe has changed: a model keeps them."""
+    default = type(data)()
+    return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}

@@ -1,0 +1,216 @@
+"""Objectives of time series: masked values, classes, and a number for each series (7.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from vesalius.data import parts, preprocessing, series
+from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data.settings import SeriesData
+from vesalius.errors import UnusableData
+from vesalius.model import Model
+from vesalius.progress import Progress
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import (
+    HeldOut,
+    Objective,
+    Source,
+    changed,
+    counted,
+    cross_entropy,
+    preprocessing_of,
+)
+from vesalius.training.settings import Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("split", "window", "stride", "label", "mask_ratio", "mask_length")
+"""Settings of the data that a model's preprocessing keeps, for whoever evaluates it."""
+
+
+class SeriesObjective(Objective):
+    """Series of the same channels, z-scored."""
+
+    data = SeriesData
+
+    def source(
+        self,
+        data: SeriesData,
+        training: Training,
+        seed: int,
+        tokenizer: Tokenizer | None,
+        progress: Progress,
+    ) -> Source:
+        train, valid = parts.series_parts(data)
+        longest = max(len(values) for part in (train, valid) for values in part.values)
+        implied = {"channels": train.values[0].shape[1], "context": longest}
+        implied |= self.implied(train, valid)
+        common: dict[str, Any] = {"training": train, "validation": valid}
+        common |= {"batch": training.batch, "seed": seed, "scaling": Scaling.of(train.values)}
+        kept = self.kept(train)
+        common |= self.scaled_targets(kept)
+        kept |= preprocessing.kept(common["scaling"])
+        digest = hashlib.sha256()
+        for array in (*train.values, train.labels, train.targets):
+            digest.update(b"" if array is None else array.tobytes())
+        return Source(
+            implied,
+            lambda config: self.batches(data, config, common),
+            digest.hexdigest(),
+            preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
+        )
+
+    def held_out(
+        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
+    ) -> HeldOut:
+        kept, config = preprocessing_of(model), model.config
+        channels: int = config.channels  # type: ignore[attr-defined]
+        context: int = config.context  # type: ignore[attr-defined]
+        known = {name: kept[name] for name in KEPT if name in kept}
+        data = self.in_windows(SeriesData(corpus=corpus, **known), context)
+        part = parts.held_out_series(data)
+        for values in part.values:
+            if values.shape[1] != channels or len(values) > context:
+                raise UnusableData(
+                    f"the model reads series of {channels} channels and up to "
+                    f"{context} time steps, but {corpus} has one of {values.shape[1]} channels "
+                    f"and {len(values)} time steps"
+                )
+        part = self.labelled(part, corpus, config, kept)
+        common: dict[str, Any] = {"training": part, "validation": part, "batch": batch}
+        common |= {"seed": seed, "scaling": preprocessing.scaling(kept, channels)}
+        common |= self.scaled_targets(kept)
+        return HeldOut(self, self.batches(data, config, common))
+
+    def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
+        """What the series imply for the model's head; what cannot be learnt from is refused."""
+        return {}
+
+    def kept(self, train: series.Series) -> dict[str, Any]:
+        """How targets are prepared."""
+        return {}
+
+    def scaled_targets(self, kept: Mapping[str, Any]) -> dict[str, Scaling]:
+        """The scaling of targets, for batches that have them."""
+        return {}
+
+    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
+        """How series to evaluate on are cut."""
+        return data
+
+    def labelled(
+        self, part: series.Series, corpus: str, config: Any, kept: Mapping[str, Any]
+    ) -> series.Series:
+        """Series to evaluate on, with the model's classes where it tells any."""
+        return part
+
+    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+        raise AssertionError("every objective has its own")
+
+
+class MaskedSeries(SeriesObjective):
+    """Σ (ŷ − y)² over the masked values."""
+
+    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
+        """Any stretch of a series will do, as long as the model's context."""
+        return data.change(window=context) if data.window is None else data
+
+    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+        lengths = {"context": config.context, "mean_length": data.mask_length}
+        return series.MaskedSeries(ratio=data.mask_ratio, **lengths, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        restored = network(batch["series"], batch["real"])
+        return {"series": (restored - batch["target"])[batch["masked"]].square().sum()}, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return {"series": int(batch["masked"].sum())}
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        return {"mean_squared_error": means["loss"]}
+
+
+class SeriesClasses(SeriesObjective):
+    """−Σ log p(class)."""
+
+    def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
+        require_labels(train, valid)
+        return {"outputs": class_count(train, valid)}
+
+    def labelled(
+        self, part: series.Series, corpus: str, config: Any, kept: Mapping[str, Any]
+    ) -> series.Series:
+        return preprocessing.labelled(part, corpus, kept, config.outputs)
+
+    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+        return series.LabelledSeries(context=config.context, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        logits = network(batch["series"], batch["real"])
+        return cross_entropy("classes", logits, batch["labels"], network.training), state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return counted("classes", len(batch["labels"]))
+
+
+class SeriesValues(SeriesObjective):
+    """Σ (ŷ − y)² over z-scored targets; reported in the units that they came in."""
+
+    def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
+        series.require_targets(train, valid)
+        return {"outputs": 1}
+
+    def kept(self, train: series.Series) -> dict[str, Any]:
+        assert train.targets is not None
+        scale = Scaling.of([train.targets[:, None]])
+        return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+
+    def scaled_targets(self, kept: Mapping[str, Any]) -> dict[str, Scaling]:
+        of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
+        return {"target_scaling": preprocessing.scaling(of_target, 1)}
+
+    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+        return series.TargetedSeries(context=config.context, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        found = network(batch["series"], batch["real"])
+        return {"values": (found - batch["targets"]).square().sum()}, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return {"values": len(batch["targets"])}
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        error = means["loss"] * preprocessing["target_std"] ** 2
+        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
+
+
+OBJECTIVES: tuple[Objective, ...] = (
+    MaskedSeries(
+        name="masked-series",
+        title="masked values of a series, by squared error",
+        losses=("series",),
+        settings={"head": "series"},
+    ),
+    SeriesClasses(
+        name="series-classes",
+        title="the class of a series",
+        losses=("classes",),
+        settings={"head": "classes"},
+    ),
+    SeriesValues(
+        name="series-values",
+        title="a number for a series, by squared error",
+        losses=("values",),
+        settings={"head": "regression"},
+    ),
+)

@@ -1,0 +1,305 @@
+"""Objectives of text: the next token (19 to 21), masked tokens (67), the next sentence (59)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy import ndarray as Array
+
+from vesalius.data import parts
+from vesalius.data.batches import Batch, Batches
+from vesalius.data.masking import IGNORED
+from vesalius.data.pairs import MaskedText
+from vesalius.data.settings import TextData
+from vesalius.data.texts import Texts
+from vesalius.data.tokens import Tokens, tokenised
+from vesalius.data.vocabularies import tokenizer_of
+from vesalius.data.windows import Streams, Windows
+from vesalius.errors import (
+    EmptyCorpus,
+    ImpossibleSetting,
+    NotInVocabulary,
+    TokenOutOfRange,
+    WrongKind,
+)
+from vesalius.families import family_of
+from vesalius.generation import forward
+from vesalius.machine import usable_cache
+from vesalius.model import Model
+from vesalius.progress import Progress
+from vesalius.tokenizers import Tokenizer
+from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.training.objectives.objective import (
+    HeldOut,
+    Objective,
+    Source,
+    counted,
+    cross_entropy,
+    targets,
+)
+from vesalius.training.settings import Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vesalius.training.objectives.objective import State, Sums
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextObjective(Objective):
+    """A text of tokens, in windows."""
+
+    data = TextData
+    by_sentence: ClassVar[bool] = False
+    """Whether it has to be known where sentences begin."""
+
+    def source(
+        self,
+        data: TextData,
+        training: Training,
+        seed: int,
+        tokenizer: Tokenizer | None,
+        progress: Progress,
+    ) -> Source:
+        train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
+        cache = usable_cache()
+        tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
+        if training.sample_every:
+            _require_prompt(tokenizer, training.prompt)
+        tokens, held_out = (
+            tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
+        )
+        common = {"tokens": tokens, "held_out": held_out, "batch": training.batch, "seed": seed}
+        return Source(
+            {"vocabulary": tokenizer.rows},
+            lambda config: self.batches(data, config, tokenizer, common),
+            tokens.digest,
+            tokenizer,
+        )
+
+    def batches(
+        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+    ) -> Batches:
+        raise AssertionError("every objective has its own")
+
+    def window(self, data: TextData, config: Any) -> int:
+        """The tokens of a window: the model's context, unless the recipe says otherwise."""
+        context = getattr(config, "context", None)
+        window: int = data.window or context or 64
+        fixed = family_of(config).window
+        if context is not None and (window > context or (fixed and window < context)):
+            raise ImpossibleSetting(
+                f"[data] window is {window}, but the model's context {context}; "
+                f"leave it out to follow"
+            )
+        if window < self.least_window:
+            raise ImpossibleSetting(
+                f"{self.name} needs windows of {self.least_window} tokens, got {window}"
+            )
+        return window
+
+
+class NextToken(TextObjective):
+    """−Σ log p(token), of every token after what stands before it (19 to 21)."""
+
+    writes_text = True
+
+    def batches(
+        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+    ) -> Batches:
+        family, window = family_of(config), self.window(data, config)
+        if data.carried and family.carries_state:
+            return Streams(window=window, **common)
+        return Windows(window=window, single=family.window, **common)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        if "fresh" in batch:
+            before = _begun(network, batch["fresh"], state)
+            logits, after = network(batch["ids"], before)
+            # In the precision that it came in, whatever products were computed in.
+            pairs = zip(after, before, strict=True)
+            state = tuple(part.detach().to(like.dtype) for part, like in pairs)
+        else:
+            logits = network(batch["ids"])
+        return cross_entropy("token", logits, batch["targets"], network.training), state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return counted("token", targets(batch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedTokens(TextObjective):
+    """Masked tokens (67), and whether the second text of a pair follows the first (59)."""
+
+    by_sentence = True
+    pairs: bool = True
+    without_pairs: MaskedTokens | None = None
+    """What is left to evaluate where a corpus has no pairs."""
+
+    def batches(
+        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+    ) -> Batches:
+        return MaskedText(
+            tokenizer=tokenizer,
+            length=self.window(data, config),
+            pairs=self.pairs,
+            ratio=data.mask_ratio,
+            plain=data.plain_masks,
+            whole_words=data.whole_words,
+            **common,
+        )
+
+    def held_out(
+        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
+    ) -> HeldOut:
+        """A single document has no pairs, but tokens that can be masked."""
+        _, _, tokens = corpus_tokens(model, corpus, True, progress)
+        assert model.tokenizer is not None
+        context: int = model.config.context  # type: ignore[attr-defined]
+        common = (tokens, tokens, model.tokenizer, context, batch, seed)
+        served = self
+        try:
+            batches = MaskedText(*common, pairs=self.pairs)
+        except EmptyCorpus as error:
+            if not self.pairs:
+                raise
+            if self.without_pairs is None:
+                raise EmptyCorpus(
+                    f"{corpus} has no sentence pairs, which need two documents of two sentences "
+                    f"each; every file is a document: give a folder of them"
+                ) from error
+            served, batches = self.without_pairs, MaskedText(*common, pairs=False)
+        unknown = int((tokens.ids == batches.marks.get("[UNK]", -1)).sum())
+        return HeldOut(served, batches, len(tokens.ids), unknown)
+
+    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        chosen = batch["targets"] != IGNORED
+        out = network(batch["ids"], batch["segments"], batch["real"], chosen)
+        sums: Sums = {}
+        if out.mlm is not None:
+            sums |= cross_entropy("mlm", out.mlm, batch["targets"][chosen], network.training)
+        if "next" in batch and out.nsp is not None:
+            sums |= cross_entropy("nsp", out.nsp, batch["next"], network.training)
+        return sums, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return counted("mlm", targets(batch)) | counted("nsp", len(batch["ids"]))
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """The same means without PyTorch."""
+        made = forward.running(model, tokens)
+        sums: dict[str, list[float]] = {}
+        for batch in batches:
+            read, kinds, wanted = (
+                [row[real] for row, real in zip(batch[name], batch["real"], strict=True)]
+                for name in ("ids", "segments", "targets")
+            )
+            states = forward.hidden_states(model, read, segments=kinds, made=made)
+            asked: dict[str, tuple[Array, Array]] = {}
+            if "mlm" in self.losses:
+                answers = np.concatenate(wanted)
+                chosen = answers != IGNORED
+                logits = forward.mlm_logits(model, np.concatenate(states)[chosen])
+                asked["mlm"] = logits, answers[chosen]
+            if "nsp" in self.losses:
+                first = np.stack([row[0] for row in states])
+                asked["nsp"] = forward.nsp_logits(model, first), batch["next"]
+            for name, (logits, answers) in asked.items():
+                found = (*forward.score(logits, answers), len(answers))
+                sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0, 0]), found, strict=True)]
+        losses = {name: nats / max(1, count) for name, (nats, _, count) in sums.items()}
+        right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
+        return losses | right
+
+    def report(
+        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
+    ) -> dict[str, float]:
+        found = {}
+        if "mlm" in self.losses:
+            found = {"loss": means["mlm"], "perplexity": perplexity(means["mlm"])}
+            found["accuracy"] = means["mlm accuracy"]
+        if "nsp" in self.losses:
+            found["next_sentence_loss"] = means["nsp"]
+            found["next_sentence_accuracy"] = means["nsp accuracy"]
+        return found
+
+
+def perplexity(loss: float) -> float:
+    return math.exp(min(700.0, loss))
+
+
+def corpus_tokens(
+    model: Model, corpus: str, by_sentence: bool, progress: Progress
+) -> tuple[Texts, str, Tokens]:
+    """The texts to evaluate on, which part of the corpus they are, and their tokens."""
+    if model.tokenizer is None:
+        raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+    texts, part = parts.evaluation_texts(corpus)
+    tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
+    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
+    end = model.tokenizer.special.get(END_OF_TEXT, 0)
+    # Some masked tokens become others, which may be any.
+    largest = model.tokenizer.rows - 1 if by_sentence else max(end, tokens.ids.max(initial=0))
+    if largest >= vocabulary:
+        raise TokenOutOfRange(
+            f"the model's vocabulary has {vocabulary} tokens, but its tokenizer gives "
+            f"{largest} on {texts.name}; expected the tokenizer that it was trained with"
+        )
+    return texts, part, tokens
+
+
+def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """The tokens that a sample begins with, unframed: the text is to go on."""
+    (ids,) = tokenizer.encode_many([prompt], framed=False)
+    return ids
+
+
+def _require_prompt(tokenizer: Tokenizer, prompt: str) -> None:
+    try:
+        prompt_ids(tokenizer, prompt)
+    except NotInVocabulary as error:
+        raise NotInVocabulary(f"[training] prompt: {error}") from error
+
+
+def _begun(network: Any, fresh: Tensor, state: State) -> tuple[Tensor, ...]:
+    """The carried state, with zeros where a row begins anew."""
+    if state is None:
+        bare = getattr(network, "module", network)
+        return tuple(bare.initial_state(len(fresh)))
+    return tuple(part * ~fresh[None, :, None] for part in state)
+
+
+PAIR = 7
+"""Tokens of the shortest row of two texts: three marks, and something of each."""
+NEXT_TOKEN = NextToken(name="next-token", title="the next token (19 to 21)", losses=("token",))
+MLM = MaskedTokens(
+    name="mlm",
+    title="masked tokens (67)",
+    losses=("mlm",),
+    settings={"mlm_head": True},
+    heads=("mlm_head",),
+    least_window=3,
+    pairs=False,
+)
+NSP = MaskedTokens(
+    name="nsp",
+    title="whether a sentence follows (59)",
+    losses=("nsp",),
+    settings={"nsp_head": True},
+    heads=("pooler", "nsp_head"),
+    least_window=PAIR,
+)
+MLM_NSP = MaskedTokens(
+    name="mlm+nsp",
+    title="masked tokens, and whether a sentence follows",
+    losses=("mlm", "nsp"),
+    settings={"mlm_head": True, "nsp_head": True},
+    heads=("mlm_head", "pooler", "nsp_head"),
+    least_window=PAIR,
+    without_pairs=MLM,
+)
+OBJECTIVES: tuple[Objective, ...] = (NEXT_TOKEN, MLM, NSP, MLM_NSP)
