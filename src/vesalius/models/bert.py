@@ -1,5 +1,6 @@
 """BERT with its heads (51 to 59)."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from vesalius.models.blocks import (
     Block,
     Embedding,
     LearnedPositions,
+    SinusoidalPositions,
     initialise,
     padding_mask,
 )
@@ -64,6 +66,14 @@ class BertNetwork(nn.Module):
         self.label_tokens = config.labelled != "sequence"
         self.dropout = nn.Dropout(config.dropout)
         initialise(self)
+        self._initialise_positions(config.embedding)
+
+    @torch.no_grad()
+    def _initialise_positions(self, embedding: int) -> None:
+        """Positions begin as sinusoids, scaled to the size of the other weights, 0.02."""
+        weight = self.positions.weight
+        if not weight.is_meta:
+            weight.copy_(SinusoidalPositions(embedding)(weight[None]) * 0.02 * math.sqrt(2))
 
     def forward(
         self,
