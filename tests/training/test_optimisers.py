@@ -1,6 +1,7 @@
 """How parameters follow their gradients, and how fast."""
 
 import math
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -8,11 +9,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small import small_recipe
 from strategies import small
 
+from vesalius.checkpoints import files
 from vesalius.checkpoints.layout import letters
 from vesalius.equations import arrays, find
+from vesalius.errors import ImpossibleSetting
 from vesalius.families import family_of
+from vesalius.training import train
 from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.scheduler import learning_rate
 from vesalius.training.settings import Training
@@ -122,6 +127,82 @@ def test_what_is_frozen_is_left_alone():
     known = {id(p) for group in steps.param_groups for p in group["params"]}
     assert id(module.embedding.weight) not in known
     assert len(known) == len(list(module.parameters())) - 1
+
+
+MUON = Training(optimiser="muon", learning_rate=0.01, weight_decay=0.3, beta1=0.8, beta2=0.95)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_muon_is_for_the_matrices_of_layers_and_adamw_for_all_else(family):
+    ours, theirs = network(family), network(family)
+    inner = [
+        p
+        for name, p in theirs.named_parameters()
+        if p.dim() == 2 and name.startswith(("blocks.", "layers."))
+    ]
+    outer = [p for p in theirs.parameters() if all(p is not q for q in inner)]
+    assert inner
+    assert outer
+    groups = [
+        {"params": [p for p in outer if p.dim() >= 2], "weight_decay": 0.3},
+        {"params": [p for p in outer if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    by_hand = [
+        torch.optim.Muon(inner, lr=0.01, weight_decay=0.3, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(groups, lr=0.01, betas=(0.8, 0.95), fused=True),
+    ]
+    steps = optimiser(ours, MUON)
+    for step in range(3):
+        for each in (steps, *by_hand):
+            for group in each.param_groups:
+                group["lr"] = 0.01 / (step + 1)
+        for module, all_steps in ((ours, [steps]), (theirs, by_hand)):
+            with_gradients(module, seed=step)
+            for one in all_steps:
+                one.step()
+    before = network(family).state_dict()
+    for name, tensor in theirs.state_dict().items():
+        assert torch.equal(ours.state_dict()[name], tensor), name
+    assert not any(torch.equal(before[name], p) for name, p in ours.named_parameters())
+
+
+def test_muon_goes_on_from_its_state_to_the_last_bit():
+    def go(module, steps, seeds):
+        for seed in seeds:
+            with_gradients(module, seed)
+            steps.step()
+
+    whole, part, again = network("gpt2"), network("gpt2"), network("gpt2", seed=9)
+    first, second, third = (optimiser(module, MUON) for module in (whole, part, again))
+    go(whole, first, range(4))
+    go(part, second, range(2))
+    again.load_state_dict(part.state_dict())
+    third.load_state_dict(second.state_dict())
+    go(again, third, range(2, 4))
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize("name", ["gpt2", "lstm", "bert"])
+def test_a_run_by_muon_goes_on_to_the_last_bit(name, tmp_path):
+    recipe = small_recipe(name, tmp_path, optimiser="muon", steps=6, save_every=3)
+    whole, part = train(recipe, tmp_path / "whole"), tmp_path / "part"
+    kept = "checkpoints/step-00000003"
+    shutil.copytree(whole.folder / kept, part / kept)
+    train(recipe, part, resume=True)
+    for file in ("model", "optimiser"):
+        ended = f"checkpoints/step-00000006/{file}.safetensors"
+        assert (part / ended).read_bytes() == (whole.folder / ended).read_bytes()
+    moments = files.read(part / "checkpoints/step-00000006/optimiser.safetensors").arrays
+    assert {name.rpartition(".")[2] for name in moments} == {
+        *("momentum_buffer", "exp_avg", "exp_avg_sq", "step")
+    }
+
+
+def test_muon_needs_a_pytorch_that_has_it(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(ImpossibleSetting, match=r"muon, which PyTorch has from 2\.9 on"):
+        optimiser(network("gpt2"), MUON)
 
 
 def rates(how, steps=None):
