@@ -20,7 +20,7 @@ from vesalius.evaluation import evaluate
 from vesalius.model import load_folder
 from vesalius.specimens import CARD, FOLDER, Card
 from vesalius.training import read_recipe, train
-from vesalius.training.recipe import Recipe
+from vesalius.training.settings import Recipe
 
 RECIPES = Path(__file__).parent
 NAMES = ("ffnn", "rnn", "lstm", "gpt", "bert", "vit", "igpt", "tst")

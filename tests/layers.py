@@ -17,5 +17,5 @@ LAYERS = [
     {"families"},
     {"equations", "recipes", "specimens"},
     {"extras", "machine", "views", "arguments"},
-    {"errors", "progress"},
+    {"errors"},
 ]

@@ -18,7 +18,7 @@ from published import published
 from strategies import filled, small
 from surroundings import own_cache
 
-from vesalius import configuration, evaluation, load
+from vesalius import evaluation, load
 from vesalius.data import parts, stories
 from vesalius.data.parts import evaluation_texts
 from vesalius.data.texts import StoryTexts
@@ -32,6 +32,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.evaluation import evaluate
+from vesalius.families import configuration
 from vesalius.generation import forward
 from vesalius.model import Model
 from vesalius.tokenizers import train_byte_pairs, train_characters, train_words

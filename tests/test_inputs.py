@@ -237,10 +237,10 @@ def test_gaps_are_read_as_in_validation(tst, tmp_path):
 
 
 def evaluate_batches(model, file):
-    from vesalius.progress import silent
+    from vesalius.arguments import silent
     from vesalius.training.objectives import OBJECTIVES
 
-    return OBJECTIVES["series-classes"].held_out(model, str(file), 8, 0, silent).batches.valid()
+    return OBJECTIVES["series-classes"].held_out(model, str(file), silent).batches.valid()
 
 
 def test_a_table_is_a_series_and_is_cut_as_in_training(tst, tmp_path):

@@ -6,9 +6,23 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from operator import index
-from typing import Any
+from typing import Any, Protocol
 
 from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
+
+
+class Progress(Protocol):
+    """What long work calls: with what is being done, how much of it is done, and the total.
+
+    The total is None where it is not known beforehand. The unit is the work's own: bytes of a text
+    or of a file, texts that are embedded. A terminal makes a bar of it.
+    """
+
+    def __call__(self, what: str, done: int, total: int | None, /) -> None: ...
+
+
+def silent(what: str, done: int, total: int | None, /) -> None:
+    """Progress that nobody is told of."""
 
 
 def wrong(name: str, expected: str, got: Any) -> ImpossibleSetting:

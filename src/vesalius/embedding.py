@@ -14,6 +14,7 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius import equations as eq
+from vesalius.arguments import Progress, silent
 from vesalius.capabilities import context_of, require_fits, require_served, tokenizer_of
 from vesalius.checkpoints import files
 from vesalius.equations import OneHot
@@ -30,7 +31,6 @@ from vesalius.errors import (
 from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.progress import Progress, silent
 from vesalius.tokenizers import Tokenizer
 from vesalius.views import Part, Shown, Table
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius import arguments
+from vesalius.arguments import Progress, silent
 from vesalius.capabilities import context_of
 from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
@@ -26,20 +27,16 @@ from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.progress import Progress, silent
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
+from vesalius.training.objectives.objective import BATCH
 from vesalius.training.objectives.text import corpus_tokens, perplexity
 from vesalius.views import Shown, Table, in_lines
 
-BATCH = 16
-"""Rows that are gone through at once, at most."""
 LOGITS = 1 << 26
 """Logits that a transformer gives at once, at most, unless a single row has more."""
 STEP = 64
 """Tokens that a recurrent network reads at once."""
-SEED = 0
-"""What masks and sentence pairs follow from."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -282,7 +279,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
     unknown: int | None = None
     numbers: dict[str, float] = {}
     for objective in _objectives(model):
-        held_out = objective.held_out(model, corpus, BATCH, SEED, progress)
+        held_out = objective.held_out(model, corpus, progress)
         served, counted = held_out.objective, list[int]()
         given = _counted(model, held_out.batches, counted)
         means = served.measured(model, given, held_out.tokens)

@@ -13,10 +13,10 @@ from urllib.request import build_opener, urlopen
 import numpy as np
 import pytest
 
+from vesalius.arguments import silent
 from vesalius.data import registry
 from vesalius.data.registry import Corpus, File, Form, corpora, corpus, get, locate, verify
 from vesalius.errors import BrokenFile, NotFetched, UnknownCorpus, Unreachable, Unwritable
-from vesalius.progress import silent
 
 KINDS = {"text", "labelled text", "tags", "questions", "images", "series", "vocabulary"}
 REAL_DATA = os.environ.get("VESALIUS_DATA")
@@ -286,7 +286,7 @@ def test_too_much_is_not_read_to_its_end(known, cache):
 
     answer = Endless()
     with pytest.raises(BrokenFile):
-        registry._get(known(of(HELLO, "https://a")), lambda file, size: None, lambda a: answer)
+        registry._get(known(of(HELLO, "https://a")), silent, lambda a: answer)
     assert answer.read_ == registry.PIECE
 
 
@@ -309,7 +309,7 @@ def test_an_address_that_does_not_answer_is_named(server, known, cache):
 def test_an_interrupted_download_leaves_nothing(server, known, cache):
     server["/b"] = (200, HELLO)
 
-    def stop(file, size):
+    def stop(what, done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

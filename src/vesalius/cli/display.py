@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vesalius.progress import Progress, silent
+from vesalius.arguments import Progress, silent
 from vesalius.training import Callback
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vesalius.arguments import Progress, silent
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
-from vesalius.progress import Progress, silent
 
 if TYPE_CHECKING:
     from vesalius.embedding import Embeddings

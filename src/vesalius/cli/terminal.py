@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from vesalius.arguments import Progress
     from vesalius.classification import Classification
     from vesalius.dissection import Trace
     from vesalius.equations import Equation
-    from vesalius.progress import Progress
     from vesalius.specimens import Card
 
 

@@ -18,6 +18,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from vesalius.arguments import Progress, silent
 from vesalius.errors import (
     BrokenFile,
     NotFetched,
@@ -27,7 +28,6 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.machine import cache_folder
-from vesalius.progress import Progress, silent
 
 SILENCE = 30.0
 """Seconds without a byte after which an address counts as unreachable."""

@@ -20,11 +20,11 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius import __version__
+from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import files
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile, EmptyCorpus
 from vesalius.machine import not_kept
-from vesalius.progress import Progress, silent
 from vesalius.tokenizers import Tokenizer, sentences
 from vesalius.tokenizers.kinds import END_OF_TEXT
 

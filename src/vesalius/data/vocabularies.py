@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from vesalius import __version__, tokenizers
+from vesalius.arguments import Progress
 from vesalius.checkpoints import files
 from vesalius.data.settings import TextData
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile
 from vesalius.machine import not_kept
-from vesalius.progress import Progress
 from vesalius.tokenizers import Tokenizer
 
 LEARNING = 3

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
+from vesalius.arguments import Progress
 from vesalius.equations.activations import ACTIVATIONS
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.reference import ReferenceEngine, normalise, output
 from vesalius.generation.engines.sessions import Engine, Ids, Logits, States
 from vesalius.model import Model, require_shared
-from vesalius.progress import Progress
 
 LONG = 2**35
 """Multiplications from which on a compiled engine is worth the time it takes to load."""

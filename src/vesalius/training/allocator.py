@@ -1,7 +1,7 @@
-"""Memory that a step gives back, kept for the next one.
+"""The memory allocator: freed memory is kept for the next step.
 
-The C library returns large pieces to the system and asks for them again, page by page, in every
-step; that was measured at 5 to 18 % of one. It can be told to keep them.
+The C library gives large blocks back to the system and asks for them again, page by page, in every
+step. That was measured at 5 to 18 % of a step's time. The library can be told to keep them.
 """
 
 import ctypes

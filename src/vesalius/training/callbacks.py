@@ -1,6 +1,6 @@
-"""Who is told of a run's progress: files of metrics, TensorBoard, curves. The loop prints nothing.
+"""Callbacks, which are told what happens in a run: files of metrics, TensorBoard, curves.
 
-``Callback`` is the interface; whatever wants to follow a run overrides what it cares for.
+The loop prints nothing. To follow a run, derive from ``Callback`` and override what is needed.
 """
 
 import json
@@ -20,7 +20,7 @@ METRICS = "metrics.jsonl"
 
 
 class Callback:
-    """Told of everything, does nothing."""
+    """Is told of everything, and does nothing."""
 
     def begins(self, run: "Run") -> None:
         """The run is ready to take its first step, or to go on."""
@@ -42,9 +42,9 @@ class Callback:
 
 
 class MetricsFile(Callback):
-    """One line of JSON for each event; what a resumed run will do again is taken back.
+    """One line of JSON for each event; a resumed run drops the lines of steps that it repeats.
 
-    A number that is none, such as an infinite loss, is null.
+    An infinite loss, or one that is not a number, is null.
     """
 
     def begins(self, run: "Run") -> None:

@@ -24,9 +24,9 @@ POSITION = "position.json"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the run's folder meanwhile; a killed process leaves no lock.
+    """Lock the run's folder; a killed process leaves no lock.
 
-    Where nothing was written, the folder goes as it came.
+    A folder that was made for this and holds nothing in the end is removed.
     """
     from filelock import FileLock, Timeout
 
@@ -36,7 +36,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-        while not file.exists():  # who had it before took it away, after it was opened here
+        while not file.exists():  # its last owner removed the file after it was opened here
             lock.release()
             lock.acquire(timeout=0)
     except Timeout as error:
@@ -63,7 +63,7 @@ class Checkpoints:
         self.folder, self.keep = folder / CHECKPOINTS, keep
 
     def save(self, step: int, write: Callable[[Path], None], also: int | None = None) -> Path:
-        """Write a checkpoint, and remove those that are too old, but not the step ``also``."""
+        """Write a checkpoint and remove the oldest, but never that of the step ``also``."""
         target = self.folder / f"step-{step:08d}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ class Checkpoints:
                 shutil.rmtree(left, ignore_errors=True)
 
     def _remove(self, folder: Path) -> None:
-        """First its name, then its files: what has a name is whole."""
+        """Rename a checkpoint, then remove its files: under its own name it is always whole."""
         doomed = folder.with_name(f".removing-{folder.name}")
         shutil.rmtree(doomed, ignore_errors=True)
         folder.rename(doomed)
@@ -116,7 +116,7 @@ class Checkpoints:
 
 
 def require_whole(folder: Path) -> None:
-    """Raise unless the files of a checkpoint are those that were written."""
+    """Raise unless the files of a checkpoint are as they were written."""
     manifest: dict[str, Any] = read_json(folder / MANIFEST)
     for name, digest in manifest.items():
         file = folder / name

@@ -11,7 +11,7 @@ from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.model import Model
 from vesalius.training.objectives import Objective
-from vesalius.training.recipe import Recipe
+from vesalius.training.settings import Recipe
 
 HEADS = (
     *("output", "class_head", "patch_head", "mask_token"),
@@ -22,7 +22,7 @@ HEADS = (
 A recipe that starts from a model may give it others, which begin with new weights.
 """
 LEAST = ("vocabulary", "context")
-"""Settings that may be larger than the data need; others must be what the data are."""
+"""Settings that may be larger than the data need; all others must equal what the data imply."""
 
 
 def configured(

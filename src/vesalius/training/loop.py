@@ -1,16 +1,15 @@
 """The training loop: one for every family and objective.
 
-A run is its recipe, and everything random in it follows from the recipe's seed and the step, so a
-run that was stopped goes on as if it had not been. What happens is told to callbacks.
+All that is random in a run follows from its recipe's seed and the step, so that a run that was
+stopped goes on as if it had not been. Callbacks are told what happens.
 """
 
 import json
 import math
 import platform
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 
 from vesalius import __version__, arguments
+from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
@@ -28,7 +28,6 @@ from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoR
 from vesalius.families import family_of
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
-from vesalius.progress import Progress, silent
 from vesalius.training.allocator import keep_freed_memory
 from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
 from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
@@ -36,20 +35,23 @@ from vesalius.training.initialisation import configured, freeze, network
 from vesalius.training.objectives import objective_named
 from vesalius.training.objectives.objective import State, tensors
 from vesalius.training.optimisers import clip_gradients, optimiser
-from vesalius.training.processes import Processes, carried, gathered, resumed, scattered
-from vesalius.training.recipe import Recipe, read_recipe
+from vesalius.training.processes import Processes, carried, resumed
+from vesalius.training.recipe import differences, read_recipe
 from vesalius.training.recipe import recipe as read
 from vesalius.training.samples import sample
 from vesalius.training.scheduler import learning_rate
-from vesalius.training.sharding import FOLDER as SHARDS
-from vesalius.training.sharding import read_shards, write_shards
+from vesalius.training.settings import Recipe
+from vesalius.training.signals import signals
+from vesalius.training.state import (
+    SHARDS,
+    full_moments,
+    full_weights,
+    read_shards,
+    restore,
+    write_shards,
+)
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
-INCONSEQUENTIAL = (
-    *("save_every", "keep", "log_every", "sample_every", "prompt"),
-    *("tensorboard", "parallel"),
-)
-"""Settings that a run may go on with others of: its numbers do not depend on them."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Outcome:
     folder: Path
     step: int
     reason: str
-    """finished, patience, or the signal that stopped it."""
+    """finished, patience (early stopping), or the signal that stopped it."""
     valid: dict[str, float]
     """The last validation."""
 
@@ -99,7 +101,7 @@ def train(
         if processes.first:
             stack.enter_context(locked(folder))
         told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
-        # The run is gone before the processes part: DDP's memory is freed with the others' help.
+        # The run is freed before the process group: DDP needs the group for that.
         return Run(recipe, folder, processes, resume, progress).go(told)
 
 
@@ -112,7 +114,7 @@ def _callbacks(given: Any) -> list[Callback]:
 
 
 class Run:
-    """One training run."""
+    """One training run: its data, network and optimiser, and the step it is at."""
 
     def __init__(
         self,
@@ -128,14 +130,9 @@ class Run:
         found = self._found(resume)
         started = load(recipe.init) if recipe.init is not None else None
         self.generation_config = started.generation_config if started else None
-        with processes.rank_zero_first():  # the first makes what the others find in the cache
-            self.source = self.objective.source(
-                recipe.data,
-                recipe.training,
-                recipe.seed,
-                started.tokenizer if started else None,
-                progress or silent,
-            )
+        with processes.rank_zero_first():  # it makes what the others find in the cache
+            tokenizer = started.tokenizer if started else None
+            self.source = self.objective.source(recipe, tokenizer, progress or silent)
         self.config: Any = configured(recipe, self.objective, self.source.implied, started)
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
@@ -164,7 +161,7 @@ class Run:
             reason = self._go(callbacks)
         except BaseException as error:
             for callback in callbacks:
-                with suppress(Exception):  # what went wrong first is what is told
+                with suppress(Exception):  # the first error is the one to raise
                     callback.ends(self, type(error).__name__)
             raise
         for callback in callbacks:
@@ -172,8 +169,8 @@ class Run:
         return Outcome(self.folder, self.step, reason, self.valid)
 
     def _go(self, callbacks: list[Callback]) -> str:
-        reason = "patience" if self._exhausted() else "finished"  # a run that had ended so
-        with self._listening():
+        reason = "patience" if self._exhausted() else "finished"  # it may have ended before
+        with signals(self._signalled):
             while self.step < self.settings.steps and reason == "finished":
                 self._step(callbacks)
                 if (
@@ -198,6 +195,12 @@ class Run:
     def stop(self, reason: str) -> None:
         """Save after this step and leave; for callbacks, and for signals."""
         self._stop = reason
+
+    def _signalled(self, name: str) -> None:
+        """A first signal ends the run after its step, a second one at once."""
+        if self._stop:
+            raise KeyboardInterrupt
+        self.stop(name)
 
     # One step ----------------------------------------------------------------
 
@@ -237,7 +240,7 @@ class Run:
         )
 
     def _seed(self) -> None:
-        """Dropout follows from the seed, the step and the process, and from nothing before."""
+        """Dropout follows from the seed, the step and the rank alone."""
         key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
         number = int(key.generate_state(1, np.uint64)[0] >> 1)
         if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
@@ -246,7 +249,10 @@ class Run:
             torch.manual_seed(number)
 
     def _gradients(self, batch: Batch) -> dict[str, float]:
-        """Gradients of the mean loss over the whole batch; and the means of all sums."""
+        """Gradients of the mean loss over the whole batch, by gradient accumulation.
+
+        The mean is over all terms of the batch, whatever parts and ranks they are in.
+        """
         if not self.network.training:
             self.stepping.train()
         terms = self.objective.terms(batch)
@@ -268,7 +274,7 @@ class Run:
         return self.processes.all_reduce(means)
 
     def _parts(self, batch: Batch) -> Iterator[slice]:
-        """This process's rows of a batch, in as many parts as are to be accumulated."""
+        """This rank's rows of a batch, in the parts whose gradients are accumulated."""
         rows = len(next(iter(batch.values())))
         mine = self.processes.rows(rows)
         count = min(self.settings.accumulate, mine.stop - mine.start)
@@ -276,7 +282,7 @@ class Run:
         yield from (slice(int(start), int(stop)) for start, stop in pairwise(edges))
 
     def _state(self, rows: slice) -> State:
-        """The carried state of some of this process's rows."""
+        """The carried state of some of this rank's rows."""
         if self.state is None:
             return None
         first = self.processes.rows(self.settings.batch).start
@@ -318,35 +324,18 @@ class Run:
             callback.sampled(self, text)
 
     def _exhausted(self) -> bool:
+        """Early stopping: whether ``patience`` validations brought no gain."""
         waited = (self.step - self.best[0]) // self.settings.evaluate_every
         return bool(self.settings.patience) and waited >= self.settings.patience
 
     # Stopping and going on ---------------------------------------------------
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """SIGTERM and Ctrl-C end the run after its step; a second one ends it at once."""
-
-        def heard(number: int, frame: Any) -> None:
-            if self._stop:
-                raise KeyboardInterrupt
-            self.stop(signal.Signals(number).name)
-
-        try:
-            before = {kind: signal.signal(kind, heard) for kind in (signal.SIGTERM, signal.SIGINT)}
-        except ValueError:  # not in the main thread
-            before = {}
-        try:
-            yield
-        finally:
-            for kind, handler in before.items():
-                signal.signal(kind, handler)
-
     def _save(self, callbacks: list[Callback]) -> None:
         sharded = self.processes.parallel == "fsdp"
-        weights, moments = ({}, {}) if sharded else gathered(self.network, self.optimiser)
+        weights = {} if sharded else full_weights(self.network)
+        moments = {} if sharded else full_moments(self.network, self.optimiser)
         state = carried(self.state, self.processes)
-        if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+        if self.processes.any(not all(w.isfinite().all() for w in weights.values())):
             raise self._not_finite("parameters are not finite")
 
         def write(stage: Path) -> None:
@@ -399,13 +388,13 @@ class Run:
         }
 
     def _finish(self) -> None:
-        """The model of the run: the last one, or the best where patience was asked for."""
+        """Save the run's model: the last one, or with early stopping the best."""
         best = self.checkpoints.folder / f"step-{self.best[0]:08d}"
         earlier = bool(self.settings.patience) and self.best[0] != self.step
         if earlier and (best / SHARDS).exists():
             read_shards(best, self.network, self.optimiser)
             earlier = False
-        weights, _ = gathered(self.network, self.optimiser)
+        weights = full_weights(self.network)
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
             model.save(self.folder / "model")
@@ -440,7 +429,7 @@ class Run:
             read_shards(folder, self.network, self.optimiser)
         else:
             moments = files.read(folder / OPTIMISER).arrays
-            scattered(self.network, self.optimiser, load(folder).state, moments)
+            restore(self.network, self.optimiser, load(folder).state, moments)
         state = files.read(folder / STATE).arrays
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 
@@ -455,15 +444,3 @@ def _joined(states: list[State]) -> State:
         return None
     kinds = zip(*(state for state in states if state is not None), strict=True)
     return tuple(torch.cat(parts, dim=1) for parts in kinds)
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> str:
-    """What differs between two recipes, setting by setting, but for those without consequence."""
-    found = []
-    for key in sorted({*before, *now} - {"title", *INCONSEQUENTIAL}):
-        was, is_ = before.get(key), now.get(key)
-        if isinstance(was, Mapping) and isinstance(is_, Mapping):
-            found.append(differences(was, is_, f"{path}{key}."))
-        elif was != is_:
-            found.append(f"{path}{key} was {was!r}, is {is_!r}")
-    return "; ".join(text for text in found if text)

@@ -1,14 +1,14 @@
-"""One process or many: who works on which rows, and how their work comes together.
+"""One process or many: each one's rows of a batch, and the collectives that join their work.
 
-Under ``torchrun`` each process goes through its rows of every batch; PyTorch's own DDP adds the
-gradients up, or FSDP2 spreads parameters and optimiser over the processes. Alone, all of this does
-nothing.
+Under ``torchrun`` each process, called a rank, goes through its rows of every batch. PyTorch's DDP
+adds the gradients up by all-reduce; FSDP2 keeps a shard of parameters and optimiser in each rank.
+In a process that is alone, all of this does nothing.
 """
 
 import gc
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -44,8 +44,8 @@ class Processes:
         trace: TracebackType | None,
     ) -> None:
         if self.count > 1:
-            gc.collect()  # what DDP and FSDP hold of the group goes before the group does
-            if error is None:  # one that leaves early would make the others abort
+            gc.collect()  # DDP and FSDP hold on to the group, and must go before it
+            if error is None:  # a rank that left early would make the others abort
                 self.wait()
             torch.distributed.destroy_process_group()
 
@@ -54,7 +54,7 @@ class Processes:
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """This process's rows of so many."""
+        """This rank's share of ``count`` rows."""
         if count < self.count:
             raise ImpossibleSetting(
                 f"a batch of {count} cannot be shared by {self.count} processes; "
@@ -68,7 +68,7 @@ class Processes:
         if self.parallel == "fsdp":
             from torch.distributed.fsdp import fully_shard
 
-            # Logits are views of products; it warns of changing them in place, which nothing does.
+            # FSDP warns that logits are views, which must not be changed in place. Nothing does.
             warnings.filterwarnings("ignore", ".*returned a view tensor", UserWarning)
             for block in getattr(network, "blocks", ()):
                 fully_shard(block)
@@ -80,7 +80,7 @@ class Processes:
         return network
 
     def gradient_sync(self, network: Any, last: bool) -> AbstractContextManager[Any]:
-        """Gradients are added up over the processes after the last part of a batch."""
+        """Gradient synchronisation: gradients are added up after the last part of a batch."""
         if self.parallel == "ddp" and not last:
             return network.no_sync()  # type: ignore[no-any-return]
         if self.parallel == "fsdp":
@@ -88,7 +88,7 @@ class Processes:
         return nullcontext()
 
     def all_reduce(self, numbers: dict[str, float]) -> dict[str, float]:
-        """Each number, added up over the processes."""
+        """All-reduce: each number, added up over the ranks and known to all."""
         if self.count == 1:
             return numbers
         values = torch.tensor(list(numbers.values()), dtype=torch.float64, device=self.device)
@@ -96,23 +96,24 @@ class Processes:
         return dict(zip(numbers, values.tolist(), strict=True))
 
     def any(self, here: bool) -> bool:
-        """Whether it is so in any process."""
+        """Whether it is so in any rank."""
         return self.all_reduce({"here": float(here)})["here"] > 0
 
     def broadcast(self, path: Path | None) -> Path:
-        """What the first process says, heard by all."""
-        heard = [path]
-        torch.distributed.broadcast_object_list(heard)
-        assert heard[0] is not None
-        return heard[0]
+        """Broadcast: the path that rank zero gives, known to all."""
+        sent = [path]
+        torch.distributed.broadcast_object_list(sent)
+        assert sent[0] is not None
+        return sent[0]
 
     def wait(self) -> None:
+        """A barrier: no rank goes on before all are here."""
         if self.count > 1:
             torch.distributed.barrier()
 
     @contextmanager
     def rank_zero_first(self) -> Iterator[None]:
-        """The first process goes before all others."""
+        """Rank zero goes first; the others wait for it."""
         if not self.first:
             self.wait()
         try:
@@ -122,45 +123,8 @@ class Processes:
                 self.wait()
 
 
-def bare(network: Any) -> nn.Module:
-    """The network itself, without what wraps it."""
-    inner: nn.Module = getattr(network, "module", network)
-    return inner
-
-
-def gathered(
-    network: nn.Module, optimiser: torch.optim.Optimizer
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Weights and the optimiser's moments by name, whole and in the processor's memory."""
-    weights = {name: _whole(tensor) for name, tensor in bare(network).state_dict().items()}
-    moments = {
-        f"{name}.{kind}": _whole(value)
-        for name, parameter in bare(network).named_parameters()
-        for kind, value in optimiser.state.get(parameter, {}).items()
-        if torch.is_tensor(value)
-    }
-    return weights, moments
-
-
-def scattered(
-    network: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    weights: Mapping[str, np.ndarray],
-    moments: Mapping[str, np.ndarray],
-) -> None:
-    """Put weights and moments back where they were."""
-    with torch.no_grad():
-        for name, tensor in bare(network).state_dict().items():
-            tensor.copy_(_spread(weights[name], tensor))
-    for name, parameter in bare(network).named_parameters():
-        kinds = [key.rpartition(".")[2] for key in moments if key.rpartition(".")[0] == name]
-        optimiser.state[parameter] = {
-            kind: _spread(moments[f"{name}.{kind}"], parameter) for kind in kinds
-        }
-
-
 def carried(state: State, processes: Processes) -> list[Tensor]:
-    """The recurrent state of all rows, from all processes."""
+    """The recurrent state of all rows, gathered from all ranks."""
     if state is None:
         return []
     if processes.count == 1:
@@ -174,24 +138,8 @@ def carried(state: State, processes: Processes) -> list[Tensor]:
 
 
 def resumed(state: Sequence[np.ndarray], processes: Processes) -> State:
-    """This process's rows of a recurrent state."""
+    """This rank's rows of a recurrent state."""
     if not state:
         return None
     rows = processes.rows(state[0].shape[1])
     return tuple(torch.from_numpy(np.array(part))[:, rows].to(processes.device) for part in state)
-
-
-def _whole(tensor: Any) -> Tensor:
-    full = getattr(tensor, "full_tensor", None)
-    found: Tensor = full() if full else tensor
-    return found.detach().cpu()
-
-
-def _spread(array: np.ndarray, like: Any) -> Tensor:
-    """An array as a tensor that lies as another does: on its device, over its processes."""
-    tensor = torch.from_numpy(np.array(array))
-    if tensor.dim() and hasattr(like, "placements"):
-        from torch.distributed.tensor import distribute_tensor
-
-        return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements)
-    return tensor.to(like.device)

@@ -4,10 +4,8 @@ A recipe names a family or a model to start from, an objective, its data, and ho
 unknown key is refused, and the nearest known one named; ``--set training.steps=100`` changes one.
 """
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +16,15 @@ from vesalius.families.config import Config
 from vesalius.machine import quick_bfloat16
 from vesalius.recipes import recipe_file
 from vesalius.training.objectives import Objective, objective_named
-from vesalius.training.settings import Training
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that a run is told."""
-
-    family: str | None
-    """A family or a named size."""
-    init: str | None
-    """A model to go on from, in place of random weights."""
-    objective: str
-    data: Config
-    training: Training
-    model: Mapping[str, Any]
-    """Settings of the family; the data imply some of the others."""
-    seed: int = 0
-    title: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "model": dict(self.model)}
-
+from vesalius.training.settings import Recipe, Training
 
 UNSET = ("none", "open")
 """What takes a setting away; recipes of the first versions said "open"."""
+INCONSEQUENTIAL = (
+    *("save_every", "keep", "log_every", "sample_every", "prompt"),
+    *("tensorboard", "parallel"),
+)
+"""Settings that may change when a run goes on: its numbers do not depend on them."""
 KEYS = ("title", "family", "init", "objective", "seed", "model", "data", "training")
 
 
@@ -153,3 +135,15 @@ def _value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text  # a word without quotation marks
     return read["value"] if len(read) == 1 else text
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> str:
+    """What differs between two recipes, setting by setting, if it changes a run's numbers."""
+    found = []
+    for key in sorted({*before, *now} - {"title", *INCONSEQUENTIAL}):
+        was, is_ = before.get(key), now.get(key)
+        if isinstance(was, Mapping) and isinstance(is_, Mapping):
+            found.append(differences(was, is_, f"{path}{key}."))
+        elif was != is_:
+            found.append(f"{path}{key} was {was!r}, is {is_!r}")
+    return "; ".join(text for text in found if text)

@@ -28,11 +28,11 @@ def sample(
     fixed = not hasattr(inner, "blocks") and not hasattr(inner, "initial_state")
     device = next(network.parameters()).device
     for _ in range(length):
-        # A model of a fixed window reads what stands before the text as ends of other texts.
+        # To a model of a fixed window, ends of texts stand before the prompt.
         seen = ids[-window:] if fixed else ids[max(window - 1, len(ids) - window) :]
         logits = network(torch.tensor([seen], device=device))
         last = (logits if logits.dim() == 2 else logits[:, -1])[0].float().cpu()
         odds = torch.softmax(last / temperature, dim=-1)
         ids.append(int(torch.multinomial(odds, 1, generator=random)))
-    # Only together is it known whether a space stands between the prompt and what follows.
+    # Decoded together, because a space may stand between the prompt and what follows.
     return prompt + tokenizer.decode(ids[window:])[len(tokenizer.decode(ids[window:known])) :]

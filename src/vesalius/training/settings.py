@@ -1,6 +1,9 @@
-"""What a recipe's ``[training]`` may say."""
+"""What a recipe says: its ``[training]`` settings, and the whole of it."""
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vesalius.families.config import Config, setting
 
@@ -49,3 +52,23 @@ class Training(Config):
     compile: bool = setting(False, "", "whether PyTorch compiles the network")
     tensorboard: bool = setting(False, "", "whether metrics go to TensorBoard too")
     parallel: str = setting("ddp", "", "how processes share the work", choices=("ddp", "fsdp"))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a run is told."""
+
+    family: str | None
+    """A family or a named size."""
+    init: str | None
+    """A model to go on from, in place of random weights."""
+    objective: str
+    data: Config
+    training: Training
+    model: Mapping[str, Any]
+    """Settings of the family; the data imply some of the others."""
+    seed: int = 0
+    title: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "model": dict(self.model)}

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vesalius.arguments import Progress
 from vesalius.data import images, parts, preprocessing
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.model import Model
-from vesalius.progress import Progress
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
     HeldOut,
     Objective,
     Source,
@@ -25,7 +27,7 @@ from vesalius.training.objectives.objective import (
     preprocessing_of,
     targets,
 )
-from vesalius.training.settings import Training
+from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,14 +43,8 @@ class ImageObjective(Objective):
 
     data = ImageData
 
-    def source(
-        self,
-        data: ImageData,
-        training: Training,
-        seed: int,
-        tokenizer: Tokenizer | None,
-        progress: Progress,
-    ) -> Source:
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: ImageData = recipe.data  # type: ignore[assignment]
         both = parts.image_parts(data)
         if data.side is not None:
             both = images.shrunk(both[0], data.side), images.shrunk(both[1], data.side)
@@ -56,23 +52,24 @@ class ImageObjective(Objective):
         _, _, side, width = train.pixels.shape
         if side != width:
             raise UnusableData(f"expected square images, got {side} x {width}")
-        self.require(train, valid)
+        implied = self.implied(data, train)
+        if self.classes:
+            require_labels(train, valid)
+            implied[self.classes] = class_count(train, valid)
         common: dict[str, Any] = {"training": train, "validation": valid}
-        common |= {"batch": training.batch, "seed": seed}
+        common |= {"batch": recipe.training.batch, "seed": recipe.seed}
         common["scaling"] = images.ImageParts(**common).scale
         kept = self.kept(data, train, common["scaling"])
         digest = hashlib.sha256(train.pixels.tobytes())
         digest.update(b"" if train.labels is None else train.labels.tobytes())
         return Source(
-            self.implied(data, train, valid),
+            implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
             preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
         )
 
-    def held_out(
-        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
-    ) -> HeldOut:
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = preprocessing_of(model), model.config
         known = {name: kept[name] for name in (*KEPT, "levels") if name in kept}
         data = ImageData(corpus=corpus, **known)
@@ -84,16 +81,12 @@ class ImageObjective(Objective):
                 f"the model reads images of {words.format(*wanted)}, "
                 f"but {corpus} has {words.format(*part.pixels.shape[1:])}"
             )
-        part = self.labelled(part, corpus, config, kept)
-        common = {"training": part, "validation": part, "batch": batch, "seed": seed}
+        if self.classes:
+            part = preprocessing.labelled(part, corpus, kept, getattr(config, self.classes))
+        common = {"training": part, "validation": part, "batch": BATCH, "seed": SEED}
         return HeldOut(self, self.batches(data, config, {**common, "scaling": scaling}))
 
-    def require(self, train: images.Images, valid: images.Images) -> None:
-        """Refuse images that cannot be learnt from."""
-
-    def implied(
-        self, data: ImageData, train: images.Images, valid: images.Images
-    ) -> dict[str, Any]:
+    def implied(self, data: ImageData, train: images.Images) -> dict[str, Any]:
         """What the images imply for the model."""
         return {"image": train.pixels.shape[-1], "channels": train.pixels.shape[1]}
 
@@ -108,12 +101,6 @@ class ImageObjective(Objective):
         scaling = preprocessing.scaling(kept, config.channels, axes=(1, 1))
         return (config.channels, config.image, config.image), scaling
 
-    def labelled(
-        self, part: images.Images, corpus: str, config: Any, kept: Mapping[str, Any]
-    ) -> images.Images:
-        """Images to evaluate on, with the model's classes where it tells any."""
-        return part
-
     def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
 
@@ -124,9 +111,7 @@ class Pixels(ImageObjective):
 
     masked: bool = False
 
-    def implied(
-        self, data: ImageData, train: images.Images, valid: images.Images
-    ) -> dict[str, Any]:
+    def implied(self, data: ImageData, train: images.Images) -> dict[str, Any]:
         return {"vocabulary": data.levels + 1, "context": train.pixels.shape[-1] ** 2}
 
     def kept(self, data: ImageData, train: images.Images, scaling: Scaling) -> dict[str, Any]:
@@ -154,9 +139,7 @@ class Pixels(ImageObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return counted("token", targets(batch))
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         nats, right = means["token"], means["token accuracy"]
         return {"nats_per_pixel": nats, "bits_per_pixel": nats / math.log(2), "accuracy": right}
 
@@ -180,27 +163,14 @@ class MaskedPatches(ImageObjective):
         values = batch["pixels"][0].size // batch["masked"].shape[1]
         return {"patches": int(batch["masked"].sum()) * values}
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         return {"mean_squared_error": means["loss"]}
 
 
 class ImageClasses(ImageObjective):
     """−Σ log p(class)."""
 
-    def require(self, train: images.Images, valid: images.Images) -> None:
-        require_labels(train, valid)
-
-    def implied(
-        self, data: ImageData, train: images.Images, valid: images.Images
-    ) -> dict[str, Any]:
-        return {**super().implied(data, train, valid), "classes": class_count(train, valid)}
-
-    def labelled(
-        self, part: images.Images, corpus: str, config: Any, kept: Mapping[str, Any]
-    ) -> images.Images:
-        return preprocessing.labelled(part, corpus, kept, config.classes)
+    classes = "classes"
 
     def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
         return images.LabelledImages(shift=data.shift, mirror=data.mirror, **common)

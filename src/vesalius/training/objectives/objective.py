@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from vesalius.arguments import Progress
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
 from vesalius.data.settings import Data
@@ -22,9 +23,8 @@ from vesalius.extras import require
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config
 from vesalius.model import PREPROCESSING, Model
-from vesalius.progress import Progress
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.settings import Training
+from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:  # the table is asked without training, too
     import torch
@@ -34,6 +34,10 @@ if TYPE_CHECKING:  # the table is asked without training, too
     Sums = dict[str, Tensor]
 else:
     State = Sums = Any
+
+
+BATCH, SEED = 16, 0
+"""Of evaluations: rows that are gone through at once, and what masks and pairs follow from."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Objective:
     """The settings of its data."""
     writes_text: ClassVar[bool] = False
     """Whether a model that is trained towards it can be asked for samples of text."""
+    classes: ClassVar[str] = ""
+    """The model's setting that counts the classes of examples, where they have any."""
 
     name: str
     title: str
@@ -89,20 +95,11 @@ class Objective:
 
     # Its data ----------------------------------------------------------------
 
-    def source(
-        self,
-        data: Any,
-        training: Training,
-        seed: int,
-        tokenizer: Tokenizer | None,
-        progress: Progress,
-    ) -> Source:
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         """The data of a recipe; a tokenizer that a model brings along is used as it is."""
         raise AssertionError("every kind of data has its own")
 
-    def held_out(
-        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
-    ) -> HeldOut:
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         """Examples of a corpus to evaluate a model on, prepared as for its training."""
         raise AssertionError("every kind of data has its own")
 
@@ -147,9 +144,7 @@ class Objective:
         """The means by which a trained model is evaluated; ``tokens`` are those of its text."""
         return self.means(model.network, batches)
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         """The numbers that people compare."""
         (name,) = self.losses
         return {"loss": means[name], "accuracy": means[f"{name} accuracy"]}

@@ -7,14 +7,16 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from vesalius.arguments import Progress
 from vesalius.data import parts, preprocessing, series
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.model import Model
-from vesalius.progress import Progress
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
     HeldOut,
     Objective,
     Source,
@@ -23,7 +25,7 @@ from vesalius.training.objectives.objective import (
     cross_entropy,
     preprocessing_of,
 )
-from vesalius.training.settings import Training
+from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,20 +41,18 @@ class SeriesObjective(Objective):
 
     data = SeriesData
 
-    def source(
-        self,
-        data: SeriesData,
-        training: Training,
-        seed: int,
-        tokenizer: Tokenizer | None,
-        progress: Progress,
-    ) -> Source:
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: SeriesData = recipe.data  # type: ignore[assignment]
         train, valid = parts.series_parts(data)
         longest = max(len(values) for part in (train, valid) for values in part.values)
         implied = {"channels": train.values[0].shape[1], "context": longest}
         implied |= self.implied(train, valid)
+        if self.classes:
+            require_labels(train, valid)
+            implied[self.classes] = class_count(train, valid)
         common: dict[str, Any] = {"training": train, "validation": valid}
-        common |= {"batch": training.batch, "seed": seed, "scaling": Scaling.of(train.values)}
+        common |= {"batch": recipe.training.batch, "seed": recipe.seed}
+        common["scaling"] = Scaling.of(train.values)
         kept = self.kept(train)
         common |= self.scaled_targets(kept)
         kept |= preprocessing.kept(common["scaling"])
@@ -66,9 +66,7 @@ class SeriesObjective(Objective):
             preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
         )
 
-    def held_out(
-        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
-    ) -> HeldOut:
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
         context: int = config.context  # type: ignore[attr-defined]
@@ -82,9 +80,10 @@ class SeriesObjective(Objective):
                     f"{context} time steps, but {corpus} has one of {values.shape[1]} channels "
                     f"and {len(values)} time steps"
                 )
-        part = self.labelled(part, corpus, config, kept)
-        common: dict[str, Any] = {"training": part, "validation": part, "batch": batch}
-        common |= {"seed": seed, "scaling": preprocessing.scaling(kept, channels)}
+        if self.classes:
+            part = preprocessing.labelled(part, corpus, kept, getattr(config, self.classes))
+        common: dict[str, Any] = {"training": part, "validation": part, "batch": BATCH}
+        common |= {"seed": SEED, "scaling": preprocessing.scaling(kept, channels)}
         common |= self.scaled_targets(kept)
         return HeldOut(self, self.batches(data, config, common))
 
@@ -103,12 +102,6 @@ class SeriesObjective(Objective):
     def in_windows(self, data: SeriesData, context: int) -> SeriesData:
         """How series to evaluate on are cut."""
         return data
-
-    def labelled(
-        self, part: series.Series, corpus: str, config: Any, kept: Mapping[str, Any]
-    ) -> series.Series:
-        """Series to evaluate on, with the model's classes where it tells any."""
-        return part
 
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
@@ -132,23 +125,14 @@ class MaskedSeries(SeriesObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"series": int(batch["masked"].sum())}
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         return {"mean_squared_error": means["loss"]}
 
 
 class SeriesClasses(SeriesObjective):
     """−Σ log p(class)."""
 
-    def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
-        require_labels(train, valid)
-        return {"outputs": class_count(train, valid)}
-
-    def labelled(
-        self, part: series.Series, corpus: str, config: Any, kept: Mapping[str, Any]
-    ) -> series.Series:
-        return preprocessing.labelled(part, corpus, kept, config.outputs)
+    classes = "outputs"
 
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         return series.LabelledSeries(context=config.context, **common)
@@ -187,10 +171,8 @@ class SeriesValues(SeriesObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"values": len(batch["targets"])}
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
-        error = means["loss"] * preprocessing["target_std"] ** 2
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+        error = means["loss"] * kept["target_std"] ** 2
         return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
 
 

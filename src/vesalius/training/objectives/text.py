@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy import ndarray as Array
 
+from vesalius.arguments import Progress
 from vesalius.data import parts
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
@@ -30,10 +31,11 @@ from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.machine import usable_cache
 from vesalius.model import Model
-from vesalius.progress import Progress
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
     HeldOut,
     Objective,
     Source,
@@ -41,7 +43,7 @@ from vesalius.training.objectives.objective import (
     cross_entropy,
     targets,
 )
-from vesalius.training.settings import Training
+from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,23 +59,18 @@ class TextObjective(Objective):
     by_sentence: ClassVar[bool] = False
     """Whether it has to be known where sentences begin."""
 
-    def source(
-        self,
-        data: TextData,
-        training: Training,
-        seed: int,
-        tokenizer: Tokenizer | None,
-        progress: Progress,
-    ) -> Source:
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: TextData = recipe.data  # type: ignore[assignment]
         train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
         cache = usable_cache()
         tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
-        if training.sample_every:
-            _require_prompt(tokenizer, training.prompt)
+        if recipe.training.sample_every:
+            _require_prompt(tokenizer, recipe.training.prompt)
         tokens, held_out = (
             tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
         )
-        common = {"tokens": tokens, "held_out": held_out, "batch": training.batch, "seed": seed}
+        common = {"tokens": tokens, "held_out": held_out, "seed": recipe.seed}
+        common["batch"] = recipe.training.batch
         return Source(
             {"vocabulary": tokenizer.rows},
             lambda config: self.batches(data, config, tokenizer, common),
@@ -153,14 +150,12 @@ class MaskedTokens(TextObjective):
             **common,
         )
 
-    def held_out(
-        self, model: Model, corpus: str, batch: int, seed: int, progress: Progress
-    ) -> HeldOut:
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         """A single document has no pairs, but tokens that can be masked."""
         _, _, tokens = corpus_tokens(model, corpus, True, progress)
         assert model.tokenizer is not None
         context: int = model.config.context  # type: ignore[attr-defined]
-        common = (tokens, tokens, model.tokenizer, context, batch, seed)
+        common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
         served = self
         try:
             batches = MaskedText(*common, pairs=self.pairs)
@@ -215,9 +210,7 @@ class MaskedTokens(TextObjective):
         right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
         return losses | right
 
-    def report(
-        self, means: Mapping[str, float], preprocessing: Mapping[str, Any]
-    ) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         found = {}
         if "mlm" in self.losses:
             found = {"loss": means["mlm"], "perplexity": perplexity(means["mlm"])}
