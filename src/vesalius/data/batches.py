@@ -29,7 +29,7 @@ class Batches(Protocol):
         """The batch of a step, counted from 0."""
 
     def valid(self, most: int | None = None) -> Iterator[Batch]:
-        """The validation part once, or so many examples of it at most; always the same."""
+        """The validation part once, or ``most`` examples of it; always the same."""
 
 
 def generator(*key: int) -> np.random.Generator:

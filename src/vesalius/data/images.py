@@ -215,7 +215,7 @@ def shrunk(images: Images, side: int) -> Images:
 
 
 def colours(images: Images, levels: int) -> UInt8[Array, "N n"]:
-    """The grey of every pixel as one of so many equal levels, from 0; row by row."""
+    """The grey of every pixel as one of equal levels, from 0; row by row."""
     if images.pixels.shape[1] != 1:
         raise UnusableData(f"expected grey images, got {images.pixels.shape[1]} colours")
     if not 2 <= levels <= 256:
@@ -290,7 +290,7 @@ def shifted(
     most: int,
     background: Float[Array, "C 1 1"],
 ) -> Float[Array, "batch C H W"]:
-    """Each image moved by up to so many pixels either way, on a plain background."""
+    """Each image moved either way, by a few pixels at most, on a plain background."""
     batch, channels, height, width = pixels.shape
     padded = np.empty((batch, channels, height + 2 * most, width + 2 * most), pixels.dtype)
     padded[:] = background

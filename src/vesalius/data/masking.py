@@ -46,7 +46,7 @@ def even_masks(
 
 
 def masked_count(length: int, ratio: float) -> int:
-    """How many of so many places are masked: at least one, and not all of them."""
+    """How many of ``length`` places are masked: at least one, and not all of them."""
     count = round(ratio * length)
     if not 0 < count < length:
         raise ImpossibleSetting(

@@ -100,7 +100,7 @@ class Sentences:
         return self.seams[begin + rng.integers(own)], self.seams[there]
 
     def _before(self, seam: Array, most: Array) -> Spans:
-        """The sentences that end at a seam and have so many tokens; or so much of the last one."""
+        """The sentences before a seam, of ``most`` tokens in all; or the end of the last one."""
         earliest = np.maximum(seam - most, self.tokens.documents[self.document(seam)])
         begin = self.starts[np.searchsorted(self.starts, earliest)]
         begin = np.where(begin < seam, begin, earliest)

@@ -47,7 +47,7 @@ def located(name: str, kind: str, wanted: Callable[[Path], bool]) -> list[Path]:
 def training_texts(
     corpus: str, words: int, valid: str | None = None, split: float = HELD_OUT
 ) -> tuple[texts.Texts, texts.Texts]:
-    """What to train on, and what to validate on meanwhile; of stories, so many words."""
+    """What to train on, and what to validate on meanwhile; ``words`` is for stories."""
     if corpus == STORIES:
         train: texts.Texts = texts.StoryTexts(words, TRAINING_SEED)
         return train, _validation(valid or STORIES, words)
@@ -198,7 +198,7 @@ def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series
     if len(whole) == 1:
         raise ImpossibleSetting(
             f"{data.corpus} is one series of {len(whole.values[0])} time steps; "
-            f"set [data] window to cut it into windows of so many"
+            f"set [data] window to a number of time steps, and it is cut into windows"
         )
     training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
     return training, validation
@@ -220,7 +220,7 @@ def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
 
 
 def _rows(count: int, share: float) -> tuple[Any, Any]:
-    """Which examples to train on, and which to validate on: drawn, because files are often sorted.
+    """Which examples to train on and to validate on: drawn, because files are often sorted.
 
     Neither part is empty.
     """

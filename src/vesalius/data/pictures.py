@@ -33,7 +33,7 @@ class Picture:
 
 
 def read_picture(file: str | Path, side: int, channels: int, invert: bool = False) -> Picture:
-    """A PNG or JPEG file as side x side pixels of so many channels."""
+    """A PNG or JPEG file as ``side`` x ``side`` pixels of ``channels`` channels."""
     from PIL import Image, ImageOps
 
     try:

@@ -25,7 +25,7 @@ def kept(scaling: Scaling) -> dict[str, Any]:
 
 
 def scaling(preprocessing: Mapping[str, Any], channels: int, axes: tuple[int, ...] = ()) -> Scaling:
-    """The scaling that a model keeps; ``axes`` are those that follow the channels' own."""
+    """The scaling that a model keeps; ``axes`` are lengths that follow the channels' axis."""
     try:
         mean, std = (np.array(preprocessing[name], np.float64) for name in ("mean", "std"))
     except (KeyError, TypeError, ValueError):

@@ -172,7 +172,7 @@ def _portions(texts: Texts, by_sentence: bool) -> Iterator[Portion]:
 def _encoded(
     portions: Iterator[Portion], tokenizer: Tokenizer
 ) -> Iterator[tuple[Portion, list[list[int]]]]:
-    """Each portion with the ids of its pieces, those that have any; many are encoded at once."""
+    """Each portion with the ids of its pieces, empty ones left out; many are encoded at once."""
     for batch in _batches(portions):
         together = iter(tokenizer.encode_many((p for b in batch for p in b.pieces), framed=False))
         for portion in batch:

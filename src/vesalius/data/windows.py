@@ -97,7 +97,7 @@ class Streams:
             yield self._batch(ids, 0, length, position)
 
     def _batch(self, ids: Array, offset: int, length: int, position: int) -> Batch:
-        """Rows of so many tokens from an offset on: the windows at one position of each."""
+        """Rows of ``length`` tokens from an offset on: the windows at one position of each."""
         begin = offset + np.arange(self.batch) * length
         batch = _cut(ids, begin + position * self.window, self.window, begin + length)
         return {**batch, "fresh": np.full(self.batch, position == 0)}

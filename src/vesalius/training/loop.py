@@ -141,9 +141,8 @@ class Run:
         self.network = processes.share(fresh.to(processes.device))
         self.optimiser = optimiser(self.network, self.settings)
         quickest = "bfloat16" if quick_bfloat16() else "float32"
-        self.precision = (
-            quickest if self.settings.precision == "fastest" else self.settings.precision
-        )
+        asked = recipe.training.precision
+        self.precision = quickest if asked == "fastest" else asked
         self.stepping: Any = torch.compile(self.network) if self.settings.compile else self.network
         self.step, self.seconds = 0, 0.0
         self.state: State = None
@@ -169,24 +168,22 @@ class Run:
         return Outcome(self.folder, self.step, reason, self.valid)
 
     def _go(self, callbacks: list[Callback]) -> str:
+        settings = self.settings
         reason = "patience" if self._exhausted() else "finished"  # it may have ended before
         with signals(self._signalled):
-            while self.step < self.settings.steps and reason == "finished":
+            while self.step < settings.steps and reason == "finished":
                 self._step(callbacks)
-                if (
-                    self.step % self.settings.evaluate_every == 0
-                    or self.step == self.settings.steps
-                ):
+                if self.step % settings.evaluate_every == 0 or self.step == settings.steps:
                     self._validate(callbacks)
                     if self._exhausted():
                         reason = "patience"
-                if self.settings.sample_every and self.step % self.settings.sample_every == 0:
+                if settings.sample_every and self.step % settings.sample_every == 0:
                     self._sample(callbacks)
                 if self.processes.any(bool(self._stop)):
                     reason = self._stop or "stopped"
-                last = self.step == self.settings.steps or reason != "finished"
-                best = bool(self.settings.patience) and self.best[0] == self.step
-                if last or best or self.step % self.settings.save_every == 0:
+                last = self.step == settings.steps or reason != "finished"
+                best = bool(settings.patience) and self.best[0] == self.step
+                if last or best or self.step % settings.save_every == 0:
                     self._save(callbacks)
         if reason in ("finished", "patience"):
             self._finish()

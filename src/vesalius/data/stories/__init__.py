@@ -64,7 +64,7 @@ def stories(seed: int, count: int | None = None) -> Iterator[Document]:
 
 
 def text(seed: int, words: int) -> str:
-    """Whole stories of together at least so many words (signs not counted), a paragraph each."""
+    """Whole stories, a paragraph each, until there are ``words`` words (signs not counted)."""
     written: list[str] = []
     missing = words
     for document in stories(seed) if words > 0 else ():

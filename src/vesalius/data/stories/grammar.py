@@ -76,7 +76,7 @@ class Measure(NamedTuple):
     """The largest number of words, counted likewise."""
 
     states: int
-    """The states that were summed over; those that differ by names only count as one."""
+    """The states that were summed over; states that differ by names alone count as one."""
 
     @property
     def entropy(self) -> float:
