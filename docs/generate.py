@@ -20,6 +20,7 @@ from vesalius import specimens
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
+from vesalius.cli.terminal import limits
 from vesalius.counting import Cost, Count
 from vesalius.dissection import Trace
 from vesalius.embedding import Embeddings
@@ -32,7 +33,9 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.model import Model
+from vesalius.training.settings import keys
 from vesalius.verification import Verification
+from vesalius.views import shown_value
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"
@@ -349,8 +352,30 @@ NAMED = ("config", "bytes", "also", "carried_bytes")
 """Objects whose keys are names."""
 
 
+def recipes_page() -> str:
+    parts = [
+        "# Recipes",
+        NOTE,
+        "A recipe is a TOML file. Its keys, which `vesalius recipes --keys` shows too; "
+        "`--set training.steps=200` changes one, and the value `none` takes one away. The settings "
+        "of `[model]` are the family's: `vesalius models FAMILY` lists them.",
+    ]
+    for section in dict.fromkeys(row["section"] for row in keys()):
+        rows = [
+            f"| `{r['key']}` | {shown_value(r['default'])} | {r['meaning']} | {limits(r)} |"
+            for r in keys()
+            if r["section"] == section
+        ]
+        name, _, kind = section.partition(", ")
+        title = f"## `[{name}]`{f' of {kind}' if kind else ''}" if section else "## The whole"
+        head = ["| key | default | meaning | limits |", "| --- | --- | --- | --- |"]
+        parts.append("\n".join([f"{title}\n", *head, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES = {
     "python.md": python_page,
+    "recipes.md": recipes_page,
     "json.md": json_page,
     "citations.md": citations_page,
     "specimens.md": specimens_page,

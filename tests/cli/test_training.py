@@ -12,8 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from processes import SECONDS
+from processes import SECONDS, shown
 from surroundings import own_cache
+
+from vesalius.training.recipe import KEYS
+from vesalius.training.settings import Training
 
 RECIPE = """
 title = "small"
@@ -341,3 +344,21 @@ def test_evaluate_reads_standard_input(tmp_path):
     file = json.loads(shown("evaluate", "ffnn", tmp_path / "text.txt", "--json"))
     done = vesalius("evaluate", "ffnn", "-", "--json", input="He shook his head.\n")
     assert json.loads(done.stdout) == file | {"corpus": "standard input"}
+
+
+def test_every_key_of_a_recipe_is_told_with_its_default_and_limits():
+    rows = json.loads(shown("recipes", "--keys", "--json"))
+    said = {(row["section"], row["key"]): row for row in rows}
+    assert set(KEYS) - {"data", "training"} == {key for section, key in said if not section}
+    assert set(Training.settings()) == {key for section, key in said if section == "training"}
+    assert said["training", "beta2"] | {"meaning": ""} == {
+        "section": "training",
+        "key": "beta2",
+        "meaning": "",
+        "default": 0.99,
+        "least": 0,
+        "below": 1,
+        "choices": None,
+    }
+    text = shown("recipes", "--keys")
+    assert all(row["key"] in text for row in rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius.views import Cell, Shown, Table, bytes_of
+from vesalius.views import Cell, Shown, Table, bytes_of, shown_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -166,6 +166,23 @@ def show_recipes(recipes: list[dict[str, Any]]) -> None:
         ),
         Text("vesalius recipes NAME shows one; vesalius train NAME trains by it"),
     )
+
+
+def show_keys(rows: list[dict[str, Any]]) -> None:
+    """The keys of a recipe, a table for each section."""
+    for section in dict.fromkeys(row["section"] for row in rows):
+        of = [row for row in rows if row["section"] == section]
+        cells = [(r["key"], shown_value(r["default"]), r["meaning"], limits(r)) for r in of]
+        title = f"[{section.partition(',')[0]}]{section.partition(',')[2]}" if section else ""
+        show(table(("key", "default", "meaning", "limits"), cells, prose=(2, 3), title=title))
+
+
+def limits(row: dict[str, Any]) -> str:
+    """What values a setting takes, in words."""
+    if row["choices"]:
+        return ", ".join(map(str, row["choices"]))
+    ends = {"least": "at least", "below": "below"}
+    return ", ".join(f"{word} {row[end]:g}" for end, word in ends.items() if row[end] is not None)
 
 
 def show_corpora(corpora: list[dict[str, Any]]) -> None:

@@ -23,8 +23,9 @@ from vesalius.cli.options import (
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_recipes)
+@click.option("--keys", "by_key", is_flag=True, help="Every key: meaning, default, limits.")
 @json_option
-def recipes(name: str | None, as_json: bool) -> None:
+def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
     """The recipes that come with Vesalius; with NAME, one of them as it is written.
 
     `vesalius train NAME` trains by it. A recipe of your own can begin as a copy of one.
@@ -35,6 +36,10 @@ def recipes(name: str | None, as_json: bool) -> None:
     from vesalius.recipes import recipe_file
     from vesalius.recipes import recipes as shipped
 
+    if by_key:
+        from vesalius.training.settings import keys
+
+        return terminal.show_json(keys()) if as_json else terminal.show_keys(keys())
     if name is not None:
         text = recipe_file(name).read_text(encoding="utf-8")
         return terminal.show_json(tomllib.loads(text)) if as_json else click.echo(text, nl=False)
