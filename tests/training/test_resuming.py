@@ -3,12 +3,16 @@
 import shutil
 
 import pytest
+import torch
 from small import SMALL, small_recipe
 
 from vesalius.checkpoints import files
 from vesalius.training import Run, train
 from vesalius.training.callbacks import MetricsFile, read_metrics
+from vesalius.training.optimisers import optimiser
 from vesalius.training.processes import Processes
+from vesalius.training.settings import Training
+from vesalius.training.state import full_moments, full_weights, restore
 
 WHOLE = 14
 """Steps of a run; from every one of them another goes on, which takes the square of it."""
@@ -50,3 +54,26 @@ def test_going_on_from_any_step_gives_the_same_bits_as_never_stopping(name, step
         assert contents(folder / "checkpoints" / last) == expected, f"from step {step}"
         assert losses(folder) == losses(whole.folder)
         shutil.rmtree(folder)
+
+
+class Unreached(torch.nn.Module):
+    """A network with a parameter that its output does not depend on."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = (torch.nn.Parameter(torch.ones(2, 3)) for _ in range(2))
+
+
+def test_a_parameter_without_gradients_stays_without_moments():
+    whole, again = Unreached(), Unreached()
+    first, second = (optimiser(module, Training()) for module in (whole, again))
+    whole.used.sum().backward()
+    first.step()
+    moments = {name: tensor.numpy() for name, tensor in full_moments(whole, first).items()}
+    assert set(moments) == {"used.step", "used.exp_avg", "used.exp_avg_sq"}
+    weights = {name: tensor.numpy() for name, tensor in full_weights(whole).items()}
+    restore(again, second, weights, moments)
+    assert set(second.state) == {again.used}
+    assert torch.equal(second.state[again.used]["exp_avg"], first.state[whole.used]["exp_avg"])
+    assert torch.equal(again.used, whole.used)
+    assert torch.equal(again.spare, torch.ones(2, 3))

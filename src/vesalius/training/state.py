@@ -6,7 +6,7 @@ safetensors, so nothing is unpickled, and any number of processes can read them.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +64,30 @@ def restore(
     if moments:
         fresh: Any = get_optimizer_state_dict(network, optimiser)
         state: Any = {
-            name: {
-                # Files keep a number as a row of one.
-                kind: _tensor(moments[f"{name}.{kind}"]).reshape(like.shape)
-                for kind, like in kinds.items()
-            }
+            name: {kind: _moment(moments, f"{name}.{kind}", like) for kind, like in kinds.items()}
             for name, kinds in fresh["state"].items()
         }
         set_optimizer_state_dict(network, optimiser, {**fresh, "state": state}, options=options)
+        _forget(network, optimiser, moments)
     whole: Any = {name: _tensor(array) for name, array in weights.items()}
     set_model_state_dict(network, whole, options=options)
 
 
 def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(np.array(array))
+
+
+def _moment(moments: Mapping[str, np.ndarray], key: str, like: Tensor) -> Tensor:
+    """A saved moment in the shape that PyTorch keeps it in; files keep a number as a row of one."""
+    return _tensor(moments[key]).reshape(like.shape) if key in moments else torch.zeros(like.shape)
+
+
+def _forget(network: nn.Module, optimiser: torch.optim.Optimizer, saved: Container[str]) -> None:
+    """Drop the moments of parameters that had none when they were saved: no loss reaches them."""
+    for name, parameter in getattr(network, "module", network).named_parameters():
+        kinds = optimiser.state.get(parameter, {})
+        if kinds and not any(f"{name}.{kind}" in saved for kind in kinds):
+            del optimiser.state[parameter]
 
 
 def write_shards(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
@@ -91,7 +101,11 @@ def read_shards(folder: Path, network: nn.Module, optimiser: torch.optim.Optimiz
     reader = HuggingFaceStorageReader(str(folder / SHARDS))
     with warnings.catch_warnings():  # a process alone is told that it is
         warnings.filterwarnings("ignore", "torch.distributed is .*uninitialized", UserWarning)
-        load(_shards(network, optimiser), storage_reader=reader)
+        saved = reader.read_metadata().state_dict_metadata
+        wanted = _shards(network, optimiser)
+        load({key: v for key, v in wanted.items() if key in saved}, storage_reader=reader)
+    moments = {key.removeprefix("moments.") for key in saved if key.startswith("moments.")}
+    _forget(network, optimiser, moments)
 
 
 def _shards(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
