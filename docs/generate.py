@@ -348,7 +348,7 @@ def _typed(path: str, value: object) -> Iterator[tuple[str, str]]:
         yield path, "null or more" if value is None else type(value).__name__
 
 
-NAMED = ("config", "bytes", "also", "carried_bytes")
+NAMED = ("config", "bytes", "also", "decode_state_bytes")
 """Objects whose keys are names."""
 
 

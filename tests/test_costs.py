@@ -218,9 +218,9 @@ def test_training_memory_is_parameters_gradients_moments_and_activations():
 
 
 def test_generation_keeps_a_kv_cache_for_every_token():
-    assert cost("gpt2").carried == ("the KV cache, for every token", 4 * 12 * 12 * 2 * 64)
-    assert cost("zaremba-2014-small").carried == ("state and context, in all", 4 * 2 * 2 * 200)
-    assert cost("bert-tiny").carried is None
+    assert cost("gpt2").decode_state == ("the KV cache, for every token", 4 * 12 * 12 * 2 * 64)
+    assert cost("zaremba-2014-small").decode_state == ("state and context, in all", 4 * 2 * 2 * 200)
+    assert cost("bert-tiny").decode_state is None
 
 
 def test_the_tied_output_product_costs_though_it_has_no_parameters():

@@ -63,7 +63,7 @@ def test_it_is_listed_and_counted(installed):
     found = json.loads(installed("count", "cho-2014", "--cost", "--json"))
     words, width = 10000, 1000
     assert found["total"] == 2 * words * width + 3 * width * (2 * width + 1)
-    assert found["cost"]["carried_bytes"] == {"state, in all": 4 * width}
+    assert found["cost"]["decode_state_bytes"] == {"state, in all": 4 * width}
 
 
 def test_it_is_trained_dissected_and_verified(installed, trained):

@@ -213,7 +213,7 @@ class Cost(Shown):
     rows: tuple[CostRow, ...]
     memory: dict[str, int]
     """Bytes of a training step in float32 with Adam."""
-    carried: tuple[str, int] | None
+    decode_state: tuple[str, int] | None
     """What generation keeps, and how many float32 bytes that is."""
 
     @property
@@ -239,7 +239,7 @@ class Cost(Shown):
             "training_step": self.training_step,
             "pointwise": self.pointwise,
             "training_bytes": {**self.memory, "total": sum(self.memory.values())},
-            "carried_bytes": dict([self.carried]) if self.carried else {},
+            "decode_state_bytes": dict([self.decode_state]) if self.decode_state else {},
         }
 
     @property
@@ -254,8 +254,10 @@ class Cost(Shown):
             f"  {self.forward:,} operations forward, {self.training_step:,} a training step",
             f"  {bytes_of(sum(self.memory.values()))} of memory to train in float32 with Adam",
         ]
-        if self.carried:
-            lines.append(f"  generation keeps {self.carried[0]}: {bytes_of(self.carried[1])}")
+        if self.decode_state:
+            lines.append(
+                f"  generation keeps {self.decode_state[0]}: {bytes_of(self.decode_state[1])}"
+            )
         return "\n".join(lines)
 
     def view(self) -> Iterator[Part]:
@@ -276,8 +278,8 @@ class Cost(Shown):
         memory = [(what, bytes_of(size)) for what, size in self.memory.items()]
         memory.append(("total", bytes_of(sum(self.memory.values()))))
         yield Table(("memory of a training step", "float32"), memory, right=(1,))
-        if self.carried:
-            yield f"Generation keeps {self.carried[0]}: {bytes_of(self.carried[1])}"
+        if self.decode_state:
+            yield f"Generation keeps {self.decode_state[0]}: {bytes_of(self.decode_state[1])}"
 
 
 def _label(equation: str) -> str:

@@ -22,13 +22,13 @@ Shape = tuple[int, ...]
 class View:
     """How an array of the paper is seen in one of ours.
 
-    ``look(array, m, shape)`` gives the paper's array of that shape (for head or gate m, counted
-    from zero) from ours; ``whole(shape, count)`` gives our shape from the paper's.
+    ``to_paper(array, m, shape)`` gives the paper's array of that shape (for head or gate m, counted
+    from zero) from ours; ``our_shape(shape, count)`` gives our shape from the paper's.
     """
 
     name: str
-    look: Callable[[Array, int, Shape], Array]
-    whole: Callable[[Shape, int], Shape]
+    to_paper: Callable[[Array, int, Shape], Array]
+    our_shape: Callable[[Shape, int], Shape]
 
 
 SAME = View("the same", lambda a, m, s: a, lambda s, n: s)
@@ -164,7 +164,7 @@ def _shapes(config: Any) -> dict[str, Shape]:
     # Layers are alike from the second on, and heads all are: few letters tell all shapes.
     for symbol, shape in paper_shapes(config, L=min(symbols["L"], 2), M=1).items():
         name, view, _ = _find(rows, symbol)
-        found[name] = view.whole(shape, symbols.get("M", 1))
+        found[name] = view.our_shape(shape, symbols.get("M", 1))
     second = {name: shape for name, shape in found.items() if re.search(r"\.1\.", name)}
     for l in range(2, symbols["L"]):
         found |= {name.replace(".1.", f".{l}.", 1): shape for name, shape in second.items()}
@@ -182,6 +182,6 @@ def letters(config: Config, state: Mapping[str, Array]) -> Any:
 
     def fetch(symbol: str, shape: Shape) -> Array:
         name, view, m = _find(rows, symbol)
-        return view.look(state[name], m, shape)
+        return view.to_paper(state[name], m, shape)
 
     return assemble(config, fetch)

@@ -28,8 +28,8 @@ class Transform:
     """
 
     name: str
-    look: Callable[[Array], Array]
-    back: Callable[[Array], Array]
+    to_ours: Callable[[Array], Array]
+    to_theirs: Callable[[Array], Array]
     part: int | None = None
     axis: int = -1
 
@@ -154,7 +154,7 @@ def read_state(
         elif array.dtype.kind != "f":
             problems.append(f"not floating point: {row.theirs} is {array.dtype}")
         else:
-            state[row.ours] = row.transform.look(array)
+            state[row.ours] = row.transform.to_ours(array)
     require(problems, f"; {IGNORE}" if extra else "")
     assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
     return state
@@ -171,7 +171,7 @@ def require(problems: list[str], remedy: str = "") -> None:
 def their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:
     """The shape that a tensor of theirs must have, worked out on arrays of no memory."""
     nothing = np.float32(0)
-    pieces = [r.transform.back(np.broadcast_to(nothing, wanted[r.ours])).shape for r in shares]
+    pieces = [r.transform.to_theirs(np.broadcast_to(nothing, wanted[r.ours])).shape for r in shares]
     axis, joined = shares[0].transform.axis, list(pieces[0])
     if shares[0].transform.part is not None:
         joined[axis] = sum(piece[axis] for piece in pieces)
@@ -185,7 +185,7 @@ def write_state(
     pieces: dict[str, list[tuple[int, int, Array]]] = {}
     for row in spread(rows, config):
         transform = row.transform
-        piece = (transform.part or 0, transform.axis, transform.back(state[row.ours]))
+        piece = (transform.part or 0, transform.axis, transform.to_theirs(state[row.ours]))
         pieces.setdefault(row.theirs, []).append(piece)
     return {
         name: parts[0][2]
