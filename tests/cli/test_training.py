@@ -313,7 +313,7 @@ def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
         ["accuracy", f"{said['accuracy']:.2%}"],
         ["measured", "on", "all", "of", "it"],
     ]
-    assert list(said) == ["corpus", "part", "objective", "examples", "unknown", "loss", "accuracy"]
+    assert list(said) == ["corpus", "part", "objective", "examples", "loss", "accuracy"]
 
 
 def test_the_help_says_how_to_change_a_setting(command):

@@ -115,7 +115,6 @@ def test_an_evaluation_is_the_last_validation_of_training(name, runs):
         "part": "all",
         "objective": found.objective,
         "examples": found.examples,
-        "unknown": found.unknown,
         **found.numbers,
         **({"unknown": 0} if name == "bert" else {}),
     }

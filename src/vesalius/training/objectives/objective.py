@@ -61,8 +61,8 @@ class HeldOut:
     objective: Objective
     batches: Batches
     tokens: int = 0
-    unknown: int = 0
-    """Tokens of a text that stand for words which the vocabulary lacks."""
+    unknown: int | None = None
+    """Of texts: tokens that stand for words which the vocabulary lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
