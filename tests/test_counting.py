@@ -79,7 +79,7 @@ def test_sinusoidal_positions_cost_no_parameter():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_every_count_is_that_of_the_actual_arrays(family, data):
     config = data.draw(configurations(family))
