@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from processes import SECONDS, shown
+from processes import SECONDS, is_complaint, shown, vesalius
 from surroundings import own_cache
 
 from vesalius.training.recipe import KEYS
@@ -362,3 +362,14 @@ def test_every_key_of_a_recipe_is_told_with_its_default_and_limits():
     }
     text = shown("recipes", "--keys")
     assert all(row["key"] in text for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"\x80", "is not UTF-8"), (b"steps =", "is not TOML"), (b"", "no text")]
+)
+def test_a_file_that_is_no_recipe_is_refused_in_a_line(tmp_path, content, said):
+    (tmp_path / "bytes.toml").write_bytes(content)
+    done = vesalius("recipes", str(tmp_path / "bytes.toml"), "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert is_complaint(done.stderr)

@@ -19,6 +19,7 @@ from vesalius.cli.options import (
     load,
     text_of,
 )
+from vesalius.errors import BrokenFile
 
 
 @click.command()
@@ -41,8 +42,14 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
 
         return terminal.show_json(keys()) if as_json else terminal.show_keys(keys())
     if name is not None:
-        text = recipe_file(name).read_text(encoding="utf-8")
-        return terminal.show_json(tomllib.loads(text)) if as_json else click.echo(text, nl=False)
+        file = recipe_file(name)
+        text = text_of(str(file))
+        if not as_json:
+            return click.echo(text, nl=False)
+        try:
+            return terminal.show_json(tomllib.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise BrokenFile(f"{file} is not TOML: {error}") from error
     rows = [
         {**known.to_json(), "where": whereabouts(corpus(known.corpus))}
         for known in shipped().values()
