@@ -41,7 +41,7 @@ class Shown:
     """Something that says in ``view`` what is to be seen of it; notebooks show that."""
 
     def view(self) -> Iterable[Part]:
-        raise NotImplementedError
+        raise AssertionError("every result says its own")
 
     def _repr_html_(self) -> str:
         return html(*self.view())
