@@ -123,6 +123,7 @@ def test_the_public_names_are_those():
         "similar",
         "tracing",
         "train",
+        "unfold",
         "verify",
     ]
     for name in vesalius.__all__:

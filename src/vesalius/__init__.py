@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
@@ -59,6 +60,7 @@ _PUBLIC = {
     "similar": "vesalius.embedding:similar",
     "tracing": "vesalius.equations.tracing:tracing",
     "train": "vesalius.training:train",
+    "unfold": "vesalius.analyses.unfolding:unfold",
     "verify": "vesalius.verification:verify",
 }
 

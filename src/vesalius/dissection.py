@@ -20,6 +20,7 @@ from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
+from vesalius.graph import Graph
 from vesalius.inputs import Input, class_names, position_names, read_input, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import Summary, overview, summary_of
@@ -43,8 +44,13 @@ class Trace(Mapping[str, Array], Shown):
         tokens: Sequence[str] | None = None,
         classes: Sequence[str] = (),
         prepared: str = "",
+        layers: int = 0,
+        given: Array | None = None,
+        operands: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model, self.ids, self.steps, self.family = model, ids, steps, family
+        self.graph = Graph(steps, model, layers, given, operands)
+        """What each step is made of, worked out when it is asked for."""
         self.class_names = list(classes)
         """What the classes are called, if the model tells any apart."""
         self.prepared = prepared
@@ -111,6 +117,10 @@ class Trace(Mapping[str, Array], Shown):
 
     def names(self) -> list[str]:
         return self.steps.names()
+
+    def operands(self, name: str) -> list[str]:
+        """What a step is made of: the names of other steps, and of arrays of the parameters."""
+        return self.graph.operands(name)
 
     def summaries(self) -> list[Summary]:
         """Every step with its shape, norm and range."""
@@ -209,8 +219,14 @@ class Trace(Mapping[str, Array], Shown):
             "tokens": self.tokens(),
             "classes": self.class_names,
             "prepared": self.prepared,
+            "layers": self.graph.layers,
+            "given": None if self.graph.given is None else self.graph.given.tolist(),
             "steps": [
-                {**summary.to_json(), "place": step.place}
+                {
+                    **summary.to_json(),
+                    "place": step.place,
+                    "operands": self._operands_if_known(step.name),
+                }
                 for summary, step in zip(self.summaries(), self.steps, strict=True)
             ],
         }
@@ -218,14 +234,21 @@ class Trace(Mapping[str, Array], Shown):
         with plain.replacing(_beside(file)) as place:
             place.write_text(text, encoding="utf-8")
 
+    def _operands_if_known(self, name: str) -> list[str]:
+        """The operands, or none where a step that names them was not recorded."""
+        try:
+            return self.operands(name)
+        except UnknownStep:
+            return []
+
 
 def _beside(file: Path) -> Path:
     """Where the description of a saved trace stands."""
     return file.parent / f"{file.name}.json"
 
 
-def read_trace(file: str | Path) -> Trace:
-    """A trace that was saved."""
+def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
+    """A trace that was saved; with the ``model`` that made it, its numbers can be unfolded."""
     file = Path(file)
     if missing := [str(part) for part in (file, _beside(file)) if not os.path.exists(part)]:
         raise BrokenFile(
@@ -235,7 +258,8 @@ def read_trace(file: str | Path) -> Trace:
     description, arrays = plain.read_json(_beside(file)), files.read(file).arrays
     steps = Steps()
     try:
-        for entry in description["steps"]:
+        said = description["steps"]
+        for entry in said:
             if entry["name"] not in arrays:
                 raise BrokenFile(f"{file} lacks the step {entry['name']!r} that its JSON names")
             equation = eq.find(entry["equation"])
@@ -246,14 +270,18 @@ def read_trace(file: str | Path) -> Trace:
                     f"{entry['symbol']!r} and {entry['place']!r}"
                 )
         about = {key: description.get(key) for key in ("tokens", "classes", "prepared")}
+        given = description.get("given")
         return Trace(
-            None,
+            None if model is None else loaded(model),
             [index(i) for i in description["ids"]],
             steps,
             str(description["family"]),
             tokens=[str(token) for token in about["tokens"] or ()],
             classes=[str(name) for name in about["classes"] or ()],
             prepared=str(about["prepared"] or ""),
+            layers=int(description.get("layers") or 0),
+            given=None if given is None else np.asarray(given),
+            operands={e["name"]: list(map(str, e.get("operands") or ())) for e in said},
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error
@@ -301,7 +329,8 @@ def dissect(
     if steps.unmet:
         unknown = [f"{name!r}: {nearest(name, steps.passed)}" for name in steps.unmet]
         raise UnknownStep(f"no step of this model is called {'; or '.join(unknown)}")
-    return Trace(model, ids, steps, family.name, **about)
+    about["given"] = given if isinstance(given, np.ndarray) else np.asarray(ids)
+    return Trace(model, ids, steps, family.name, layers=symbols["L"], **about)
 
 
 def _patterns(only: Any) -> list[str] | str | None:

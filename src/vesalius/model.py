@@ -28,6 +28,7 @@ from vesalius.checkpoints import (
     preprocessor,
     tables,
 )
+from vesalius.checkpoints.locations import Location, Locations
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
@@ -100,6 +101,8 @@ class Model(Shown):
         """What training did to images or series before the model saw them."""
         self.generation_config = dict(generation_config or {})
         """What generation_config.json said, or an older config.json in its place."""
+        self.folder: Path | None = None
+        """Where its files are, if it was read from some."""
         self.engines: dict[Any, Any] = {}
         """What has been packed of the state for generation, by its fingerprint."""
 
@@ -187,6 +190,20 @@ class Model(Shown):
         tensors = {name: torch.from_numpy(array) for name, array in self.state.items()}
         network.load_state_dict(tensors, strict=True, assign=True)
         return network.eval()
+
+    @cached_property
+    def _locations(self) -> Locations | None:
+        if self.folder is None:
+            return None
+        own = "vesalius" in self.origin
+        return Locations(self.folder, self.config, _own_state if own else huggingface.read_state)
+
+    def locate(self, symbol: str, at: tuple[int, ...]) -> Location | None:
+        """Where a number of the parameters stands in the file that they came from, if any.
+
+        ``symbol`` is an array in the paper's letters, as in ``Phi[3].Gamma.Psi[2].W_Q``.
+        """
+        return None if self._locations is None else self._locations.find(symbol, at)
 
     @property
     def ends(self) -> frozenset[int]:
@@ -363,6 +380,7 @@ def load_folder(
     Tensors that have no place in the model are an error, or passed over with ``ignore_extra``.
     """
     described = _description(folder)
+    from_files = tensors is None
     tensors = files.read_folder(folder) if tensors is None else tensors
     config = _config(described, {name: a.shape for name, a in tensors.arrays.items()})
     tensors = _of_one_precision(tensors)
@@ -388,7 +406,9 @@ def load_folder(
         preprocessing = preprocessor.read(theirs, described, config.symbols()["C"])
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
-    return Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
+    model = Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
+    model.folder = folder if from_files else None
+    return model
 
 
 def _of_one_precision(tensors: files.Tensors) -> files.Tensors:

@@ -77,6 +77,8 @@ class Stored:
     """By the field's name, such as bfloat16."""
     shape: tuple[int, ...]
     nbytes: int
+    start: int = 0
+    """The byte of the file that it begins at."""
 
     @property
     def size(self) -> int:
@@ -90,7 +92,11 @@ def headers(folder: Path) -> list[Stored]:
 
 def stored(file: Path) -> list[Stored]:
     """The tensors of one file, from its checked header."""
-    return [_stored(file, name, entry) for name, entry in _header(file)[0].items()]
+    header, start = _header(file)
+    return [
+        _stored(file, name, entry, start + entry["data_offsets"][0])
+        for name, entry in header.items()
+    ]
 
 
 def claimed(file: Path) -> list[Stored]:
@@ -105,11 +111,11 @@ def claimed(file: Path) -> list[Stored]:
     ]
 
 
-def _stored(file: Path, name: str, entry: dict[str, Any]) -> Stored:
+def _stored(file: Path, name: str, entry: dict[str, Any], start: int = 0) -> Stored:
     dtype, shape = entry["dtype"], tuple(entry["shape"])
     width = np.dtype(DTYPES[dtype])
     said = NAMES.get(dtype, width.name)
-    return Stored(name, file.name, said, shape, math.prod(shape) * width.itemsize)
+    return Stored(name, file.name, said, shape, math.prod(shape) * width.itemsize, start)
 
 
 def weight_files(folder: Path) -> list[Path]:

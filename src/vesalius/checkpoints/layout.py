@@ -176,6 +176,11 @@ def shapes(config: Config) -> dict[str, Shape]:
     return dict(_shapes(config))
 
 
+def name_of(config: Config, symbol: str) -> str:
+    """Our name of the array that a symbol of the paper is a view of."""
+    return _find(_rows(config), symbol)[0]
+
+
 def letters(config: Config, state: Mapping[str, Array]) -> Any:
     """The paper's parameter set as views of a state in our layout."""
     rows = _rows(config)

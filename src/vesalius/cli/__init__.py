@@ -15,6 +15,7 @@ import click
 
 from vesalius import __version__
 from vesalius.cli import (
+    analyses,
     anatomy,
     checkpoints,
     classification,
@@ -39,6 +40,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.dissect,
         anatomy.verify,
     ],
+    "Analyses": [analyses.unfold],
     "Checkpoints": [checkpoints.specimens, inspection.inspect, checkpoints.convert],
     "Use": [
         generation.generate,

@@ -137,6 +137,7 @@ from vesalius.equations.series import (
     flat_output,
     mask_series,
     masked_square_error,
+    pad_series,
     scale_embeddings,
     series_mask,
     series_output,

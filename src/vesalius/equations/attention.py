@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from vesalius.equations.activations import softmax
 from vesalius.equations.parameters import Array, Attention, Head
 from vesalius.equations.registry import equation, formula
+from vesalius.equations.rules import Given, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.errors import WrongLength
 
@@ -28,6 +29,11 @@ class QueryKeyValue(NamedTuple):
     "5.2",
     r"q_i = x_i^\top W_m^Q, \quad k_i = x_i^\top W_m^K, \quad v_i = x_i^\top W_m^V",
     gives=("q", "k", "v"),
+    rule=(
+        Sum("H_bar[l].T|H[l-1].T @ Phi[l].Gamma.Psi[m].W_Q", "Phi[l].Gamma.Psi[m].b_Q.T"),
+        Sum("H_bar[l].T|H[l-1].T @ Phi[l].Gamma.Psi[m].W_K", "Phi[l].Gamma.Psi[m].b_K.T"),
+        Sum("H_bar[l].T|H[l-1].T @ Phi[l].Gamma.Psi[m].W_V", "Phi[l].Gamma.Psi[m].b_V.T"),
+    ),
 )
 def query_key_value(Psi_m: Head, x: Float[Array, "d_e *n"]) -> QueryKeyValue:
     """Query, key and value of a token.
@@ -48,6 +54,7 @@ def query_key_value(Psi_m: Head, x: Float[Array, "d_e *n"]) -> QueryKeyValue:
     r"\mu_i = \mathrm{softmax}\left(\left[S_{i,1} + q_i \cdot k_1, \ldots, S_{i,n} + q_i \cdot k_n"
     r"\right]\right)",
     gives="mu",
+    rule=Softmax("q[l,m] @ k[l,m].T", "S", by_row=True, scale=lambda q: 1 / math.sqrt(q[1])),
 )
 def attention_scores(
     q: Float[Array, "*i d_k"],
@@ -64,7 +71,9 @@ def attention_scores(
     return softmax(S + (q @ k.T) * scale, axis=-1)
 
 
-@equation(26, "5.2", r"p_{i,m} = \sum_{j=1}^{n} \mu_{i,j} v_j", gives="P")
+@equation(
+    26, "5.2", r"p_{i,m} = \sum_{j=1}^{n} \mu_{i,j} v_j", gives="P", rule=Sum("mu[l,m] @ v[l,m]")
+)
 def attended_values(mu: Float[Array, "*i n"], v: Float[Array, "n d_v"]) -> Float[Array, "*i d_v"]:
     """The values, weighted by the scores.
 
@@ -109,6 +118,7 @@ def self_attention(
     "5.2",
     r"S_{i,j} = \begin{cases} -\infty & j > i \text{ (AR LM)} \\ 0 & \text{otherwise} \end{cases}",
     gives="S",
+    rule=Given(),
 )
 def attention_mask(n: int, causal: bool) -> Float[Array, "n n"]:
     """The mask: causal for autoregressive models, zero for autoencoding ones.
@@ -121,7 +131,9 @@ def attention_mask(n: int, causal: bool) -> Float[Array, "n n"]:
     return S
 
 
-@formula("5.2", r"S_{i,j} = -\infty \text{ where token } j \text{ is padding}", gives="S")
+@formula(
+    "5.2", r"S_{i,j} = -\infty \text{ where token } j \text{ is padding}", gives="S", rule=Given()
+)
 def padding_mask(real: Bool[Array, " n"]) -> Float[Array, "n n"]:
     """The mask that keeps padding from being attended to.
 
@@ -132,7 +144,13 @@ def padding_mask(real: Bool[Array, " n"]) -> Float[Array, "n n"]:
     return np.broadcast_to(np.where(real, 0.0, -np.inf), (len(real), len(real)))
 
 
-@equation(30, "5.2", r"A = \left(P W^O\right)^\top", gives="A")
+@equation(
+    30,
+    "5.2",
+    r"A = \left(P W^O\right)^\top",
+    gives="A",
+    rule=Sum("Phi[l].Gamma.W_O.T @ P[l,*].T", "Phi[l].Gamma.b_O"),
+)
 def project_all_heads(Gamma: Attention, P: Float[Array, "n Md_v"]) -> Float[Array, "d_e n"]:
     """All heads' results, side by side, brought back to the embedding space.
 

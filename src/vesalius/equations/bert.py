@@ -11,6 +11,7 @@ from vesalius.equations.attention import attention_mask, padding_mask
 from vesalius.equations.feedforward import dense
 from vesalius.equations.parameters import Array, Bert, Block, Dense, Norm, require_finite
 from vesalius.equations.registry import equation, formula
+from vesalius.equations.rules import Normalised, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import distributions, normalise, transformer_network
 from vesalius.equations.words import OneHot, embed, positions
@@ -41,6 +42,7 @@ def sentence_pair(cls: int, sep: int, first: Sequence[int], second: Sequence[int
     "6.1",
     r"H^{[0]} = \mathrm{layerNorm}_{\Xi_e}\left(\Lambda^s + \Lambda^p + X\right)",
     gives="H",
+    rule=Normalised("Xi_e", "Lambda_s:1", "Lambda_p", "X"),
 )
 def normalise_bert_embeddings(
     Xi_e: Norm,
@@ -78,6 +80,7 @@ def bert_transformer(
     r"h_i^M = \mathrm{ffnn}_{\Pi^M}\left(h_i^{[L]}\right) = "
     r"\mathrm{GELU}\left(W^M h_i^{[L]} + b^M\right)",
     gives="H_M",
+    rule=Sum("Pi_M.W @ H[L]", "Pi_M.b", g="Pi_M.g"),
 )
 def mlm_dense(Pi_M: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The dense layer of the MLM head, on every token.
@@ -87,7 +90,13 @@ def mlm_dense(Pi_M: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     return dense(Pi_M, H)
 
 
-@equation(54, "6.1", r"H^O = \mathrm{layerNorm}_{\Xi_m}\left(H^M\right)", gives="H_O")
+@equation(
+    54,
+    "6.1",
+    r"H^O = \mathrm{layerNorm}_{\Xi_m}\left(H^M\right)",
+    gives="H_O",
+    rule=Normalised("Xi_m", "H_M"),
+)
 def mlm_norm(Xi_m: Norm, H_M: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The normalisation of the MLM head.
 
@@ -96,7 +105,13 @@ def mlm_norm(Xi_m: Norm, H_M: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     return normalise(Xi_m, H_M)
 
 
-@equation(55, "6.1", r"z_i = E^\top h_i^O + b^E \quad \forall i \in \{1, \ldots, n\}", gives="Z")
+@equation(
+    55,
+    "6.1",
+    r"z_i = E^\top h_i^O + b^E \quad \forall i \in \{1, \ldots, n\}",
+    gives="Z",
+    rule=Sum("E.T @ H_O", "b_E"),
+)
 def mlm_logits(
     E: Float[Array, "d_e V"], b_E: Float[Array, " V"], H_O: Float[Array, "d_e n"]
 ) -> Float[Array, "V n"]:
@@ -112,6 +127,7 @@ def mlm_logits(
     "6.1",
     r"h^C = \mathrm{ffnn}_{\Pi^C}\left(h_1^{[L]}\right) = \tanh\left(W^C h_1^{[L]} + b^C\right)",
     gives="h_C",
+    rule=Sum("Pi_C.W @ H_e:1|H[L]:1", "Pi_C.b", g=np.tanh),
 )
 def pool(Pi_C: Dense, h_1: Float[Array, " d_e"]) -> Float[Array, " d_e"]:
     """The representation of the whole input, read from its [CLS] token.
@@ -121,7 +137,7 @@ def pool(Pi_C: Dense, h_1: Float[Array, " d_e"]) -> Float[Array, " d_e"]:
     return dense(Pi_C, h_1)
 
 
-@formula("6.1", r"z^C = W^N h^C + b^N", gives="z_C")
+@formula("6.1", r"z^C = W^N h^C + b^N", gives="z_C", rule=Sum("Pi_N.W @ h_C", "Pi_N.b"))
 def nsp_logits(Pi_N: Dense, h_C: Float[Array, " d_e"]) -> Float[Array, " 2"]:
     """The logits of the NSP head.
 
@@ -136,6 +152,7 @@ def nsp_logits(Pi_N: Dense, h_C: Float[Array, " d_e"]) -> Float[Array, " 2"]:
     r"\hat{y}^C = \mathrm{ffnn}_{\Pi^N}\left(h^C\right) = "
     r"\mathrm{softmax}\left(W^N h^C + b^N\right)",
     gives="y_hat_C",
+    rule=Softmax("z_C"),
 )
 def nsp_distribution(Pi_N: Dense, h_C: Float[Array, " d_e"]) -> Float[Array, " 2"]:
     """Whether the second sentence follows the first: two probabilities.
@@ -145,7 +162,7 @@ def nsp_distribution(Pi_N: Dense, h_C: Float[Array, " d_e"]) -> Float[Array, " 2
     return softmax(nsp_logits(Pi_N, h_C))
 
 
-@formula("6.1", r"z = W^Y h + b^Y", gives="z")
+@formula("6.1", r"z = W^Y h + b^Y", gives="z", rule=Sum("Pi_Y.W @ h_C|H[L]", "Pi_Y.b"))
 def label_logits(Pi_Y: Dense, h: Float[Array, "d_e *n"]) -> Float[Array, "labels *n"]:
     """The head of a fine-tuned BERT: on hᶜ for the sequence, or on H[L] for every token.
 

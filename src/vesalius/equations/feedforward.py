@@ -5,6 +5,7 @@ from jaxtyping import Float
 from vesalius.equations.activations import softmax
 from vesalius.equations.parameters import Array, Dense, FeedforwardLM, require_finite
 from vesalius.equations.registry import equation, formula
+from vesalius.equations.rules import Flattened, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.words import OneHot, embed
 from vesalius.errors import WrongLength
@@ -27,6 +28,7 @@ def dense(Phi: Dense, x: Float[Array, "d_in *n"]) -> Float[Array, "d_out *n"]:
     r"h_n^{[l]} = g^{[l]}\left(W^{[l]} h_n^{[l-1]} + b^{[l]}\right) \quad "
     r"\forall l \in \{1, \ldots, L\}",
     gives="h",
+    rule=Sum("Phi[l].W @ h[l-1]|h_0", "Phi[l].b", g="Phi[l].g"),
 )
 def feedforward_layer(Phi_l: Dense, h: Float[Array, " d_in"]) -> Float[Array, " d_out"]:
     """One layer of the feedforward network.
@@ -50,7 +52,7 @@ def feedforward_network(Phi: tuple[Dense, ...], h: Float[Array, " nd_e"]) -> Flo
     return h
 
 
-@equation(4, "4.2", r"z_n = U h_n^{[L]}", gives="z")
+@equation(4, "4.2", r"z_n = U h_n^{[L]}", gives="z", rule=Sum("U @ h[L]", "b_U"))
 def logits_of_vector(
     U: Float[Array, "V d_L"], h: Float[Array, " d_L"], b_U: Float[Array, " V"] | None = None
 ) -> Float[Array, " V"]:
@@ -70,6 +72,7 @@ def logits_of_vector(
     r"\left[\frac{\exp(z_n^{(i)})}{\sum_{j=1}^{|\mathcal{V}|} \exp(z_n^{(j)})}"
     r"\right]_{i=1}^{|\mathcal{V}|}",
     gives="y_hat",
+    rule=Softmax("z"),
 )
 def distribution(z: Float[Array, " V"]) -> Float[Array, " V"]:
     """The probability distribution over the vocabulary.
@@ -79,7 +82,12 @@ def distribution(z: Float[Array, " V"]) -> Float[Array, " V"]:
     return softmax(z)
 
 
-@formula("5.1", r"h_n^{[0]} = x_1 \oplus x_2 \oplus \cdots \oplus x_n", gives="h_0")
+@formula(
+    "5.1",
+    r"h_n^{[0]} = x_1 \oplus x_2 \oplus \cdots \oplus x_n",
+    gives="h_0",
+    rule=Flattened("H_e|X"),
+)
 def concatenate(X: Float[Array, "d_e n"]) -> Float[Array, " nd_e"]:
     """The input of the feedforward network: all embeddings in one vector.
 

@@ -13,6 +13,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "d_i": ("d_i", "input dimension of a recurrent layer"),
     "d_o": ("d_o", "output dimension of a recurrent layer"),
     "n": ("n", "length of the sequence, or of the longest one possible"),
+    "length": (r"n_{\max}", "length that the model reads"),
     "V": (r"|\mathcal{V}|", "number of words in the vocabulary"),
     "L": ("L", "number of layers or blocks"),
     "M": ("M", "number of attention heads"),

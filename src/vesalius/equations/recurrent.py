@@ -10,8 +10,17 @@ import numpy as np
 from jaxtyping import Float
 
 from vesalius.equations.activations import sigmoid
-from vesalius.equations.parameters import LSTM, LSTMLM, Array, Elman, ElmanLM, require_finite
+from vesalius.equations.parameters import (
+    LSTM,
+    LSTMLM,
+    Activation,
+    Array,
+    Elman,
+    ElmanLM,
+    require_finite,
+)
 from vesalius.equations.registry import equation
+from vesalius.equations.rules import Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import distributions, logits
 from vesalius.equations.words import OneHot, embed
@@ -30,6 +39,7 @@ class State(NamedTuple):
     r"h_i^{[l]} = \mathrm{rnn}_{\Phi^{[l]}}\left(h_i^{[l-1]}, h_{i-1}^{[l]}\right) = "
     r"g^{[l]}\left(U^{[l]} h_{i-1}^{[l]} + W^{[l]} h_i^{[l-1]} + b^{[l]}\right)",
     gives="h",
+    rule=Sum("Phi[l].U @ h[l,i-1]", "Phi[l].W @ h[l-1,i]|X:i", "Phi[l].b", g="Phi[l].g"),
 )
 def elman(
     Phi_l: Elman, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]
@@ -60,11 +70,17 @@ def recurrent_layer(
     return elman(Phi_l, h_below, h_before)
 
 
+def _gate(letter: str, g: Activation) -> Sum:
+    U, W, b = (f"Phi[l].{array}_{letter}" for array in "UWb")
+    return Sum(f"{U} @ h[l,i-1]", f"{W} @ h[l-1,i]|X:i", b, g=g)
+
+
 @equation(
     44,
     "5.3",
     r"q_i^{[l]} = \tanh\left(U^{Q[l]} h_{i-1}^{[l]} + W^{Q[l]} h_i^{[l-1]} + b^{Q[l]}\right)",
     gives="q",
+    rule=_gate("Q", np.tanh),
 )
 def candidate(
     Phi_l: LSTM, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]
@@ -87,6 +103,7 @@ class Forget(NamedTuple):
     r"p_i^{[l]} = \sigma\left(U^{P[l]} h_{i-1}^{[l]} + W^{P[l]} h_i^{[l-1]} + b^{P[l]}\right), "
     r"\quad k_i^{[l]} = c_{i-1}^{[l]} \odot p_i^{[l]}",
     gives=("p", "k"),
+    rule=(_gate("P", sigmoid), Sum("c[l,i-1] * p[l,i]")),
 )
 def forget_gate(
     Phi_l: LSTM,
@@ -113,6 +130,7 @@ class Add(NamedTuple):
     r"r_i^{[l]} = \sigma\left(U^{R[l]} h_{i-1}^{[l]} + W^{R[l]} h_i^{[l-1]} + b^{R[l]}\right), "
     r"\quad d_i^{[l]} = q_i^{[l]} \odot r_i^{[l]}",
     gives=("r", "d"),
+    rule=(_gate("R", sigmoid), Sum("q[l,i] * r[l,i]")),
 )
 def add_gate(
     Phi_l: LSTM,
@@ -128,7 +146,7 @@ def add_gate(
     return Add(r, q * r)
 
 
-@equation(47, "5.3", r"c_i^{[l]} = d_i^{[l]} + k_i^{[l]}", gives="c")
+@equation(47, "5.3", r"c_i^{[l]} = d_i^{[l]} + k_i^{[l]}", gives="c", rule=Sum("d[l,i]", "k[l,i]"))
 def context(d: Float[Array, " d_o"], k: Float[Array, " d_o"]) -> Float[Array, " d_o"]:
     """The context: what was added and what was kept.
 
@@ -148,6 +166,7 @@ class Output(NamedTuple):
     r"s_i^{[l]} = \sigma\left(U^{S[l]} h_{i-1}^{[l]} + W^{S[l]} h_i^{[l-1]} + b^{S[l]}\right), "
     r"\quad h_i^{[l]} = s_i^{[l]} \odot \tanh\left(c_i^{[l]}\right)",
     gives=("s", "h"),
+    rule=(_gate("S", sigmoid), Sum("s[l,i] * tanh(c[l,i])")),
 )
 def output_gate(
     Phi_l: LSTM,

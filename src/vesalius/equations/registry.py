@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
 from vesalius.equations.glossary import GLOSSARY, IN_PLACE
+from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
 
@@ -43,11 +44,19 @@ class Equation:
     """The symbols of the value, as the trace names them."""
     recorded: bool
     """Whether the trace keeps the value: not where an equation inside or around this one does."""
+    rules: tuple[Rule, ...]
+    """How the numbers of each value are made of others."""
     function: Callable[..., Any]
 
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    @cached_property
+    def result(self) -> Callable[..., Any]:
+        """What several values are returned in."""
+        kind: Callable[..., Any] = typing.get_type_hints(inspect.unwrap(self.function))["return"]
+        return kind
 
     @property
     def label(self) -> str:
@@ -144,19 +153,23 @@ def equation(
     latex: str,
     gives: str | tuple[str, ...] = (),
     recorded: bool = True,
+    rule: Rule | tuple[Rule, ...] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register a function as an equation and let the trace see what it ``gives``."""
 
     def register(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-            value = function(*args, **kwargs)
             if (open_tracer := tracer()) is None:
-                return value
-            return open_tracer.record(entry, value)
+                return function(*args, **kwargs)
+            known: R | None = open_tracer.given(entry)
+            if known is not None:
+                return known
+            return open_tracer.record(entry, function(*args, **kwargs))
 
         symbols = (gives,) if isinstance(gives, str) else gives
-        entry = Equation(number, section, latex, symbols, recorded, traced)
+        rules = (rule,) if isinstance(rule, Rule) else rule
+        entry = Equation(number, section, latex, symbols, recorded, rules, traced)
         assert entry.name not in REGISTRY, f"{entry.name} is registered twice"
         REGISTRY[entry.name] = entry
         return traced
@@ -165,10 +178,13 @@ def equation(
 
 
 def formula(
-    section: str, latex: str, gives: str | tuple[str, ...] = ()
+    section: str,
+    latex: str,
+    gives: str | tuple[str, ...] = (),
+    rule: Rule | tuple[Rule, ...] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register a formula that the paper's text relies on without numbering it."""
-    return equation(None, section, latex, gives)
+    return equation(None, section, latex, gives, rule=rule)
 
 
 def numbered() -> list[Equation]:

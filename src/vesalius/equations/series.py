@@ -9,6 +9,7 @@ from vesalius.equations.attention import padding_mask
 from vesalius.equations.feedforward import concatenate, dense
 from vesalius.equations.parameters import TST, Activation, Array, Dense, require_finite
 from vesalius.equations.registry import formula
+from vesalius.equations.rules import Given, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import add_positions, transformer_network
 from vesalius.equations.vision import project
@@ -90,7 +91,9 @@ def masked_square_error(
     return float(((Omega_hat - Omega)[~M] ** 2).mean())
 
 
-@formula("7.2", r"X = \sqrt{d_e}\, X_0", gives="X")
+@formula(
+    "7.2", r"X = \sqrt{d_e}\, X_0", gives="X", rule=Sum("X_0", scale=lambda X_0: math.sqrt(X_0[0]))
+)
 def scale_embeddings(X_0: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The embeddings of TST as published: its projections, scaled.
 
@@ -99,7 +102,7 @@ def scale_embeddings(X_0: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     return X_0 * math.sqrt(len(X_0))
 
 
-@formula("7.2", r"H^e = g\left(H^{[L]}\right)", gives="H_e")
+@formula("7.2", r"H^e = g\left(H^{[L]}\right)", gives="H_e", rule=Sum("H[L]", g="g"))
 def activate_output(g: Activation, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The output of TST's transformer, activated once more.
 
@@ -108,7 +111,9 @@ def activate_output(g: Activation, H: Float[Array, "d_e n"]) -> Float[Array, "d_
     return g(H)
 
 
-@formula("7.2", r"\hat{\Omega} = W^Y H^e + b^Y", gives="Omega_hat")
+@formula(
+    "7.2", r"\hat{\Omega} = W^Y H^e + b^Y", gives="Omega_hat", rule=Sum("Pi_Y.W @ H_e", "Pi_Y.b")
+)
 def series_output(Pi_Y: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "C n"]:
     """The output layer of the masked series, on every time step.
 
@@ -117,13 +122,34 @@ def series_output(Pi_Y: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "C n"]:
     return dense(Pi_Y, H)
 
 
-@formula("7.2", r"z = W^Y \left(h_1^e \oplus \cdots \oplus h_n^e\right) + b^Y", gives="z")
+@formula(
+    "7.2",
+    r"z = W^Y \left(h_1^e \oplus \cdots \oplus h_n^e\right) + b^Y",
+    gives="z",
+    rule=Sum("Pi_Y.W @ h_0", "Pi_Y.b"),
+)
 def flat_output(Pi_Y: Dense, h: Float[Array, " nd_e"]) -> Float[Array, " outputs"]:
     """The output layer of classification and regression, on all time steps in one vector.
 
     z = Wʸ (h₁ᵉ ⊕ … ⊕ hₙᵉ) + bʸ
     """
     return dense(Pi_Y, h)
+
+
+@formula(
+    "7.2",
+    r"\Omega = [\omega_1, \ldots, \omega_n, 0, \ldots, 0]",
+    gives="Omega",
+    rule=Given(),
+)
+def pad_series(Omega: Float[Array, "C n"], length: int) -> Float[Array, "C length"]:
+    """A series with zeros after its end, as long as the model reads.
+
+    Ω = [ω₁, …, ωₙ, 0, …, 0]
+    """
+    padded = np.zeros((len(Omega), length), dtype=Omega.dtype)
+    padded[:, : Omega.shape[1]] = Omega
+    return padded
 
 
 def tst_states(
@@ -160,13 +186,12 @@ def tst_outputs(
     A series shorter than the model's length is padded to it, because the output layer reads all
     positions; it reads zeros where there is padding.
     """
-    C, n = Omega.shape
+    n = Omega.shape[1]
     length = theta.Pi_Y.W.shape[1] // theta.E.shape[0]
     if n > length:
         raise SequenceTooLong(
             f"the series has {n} time steps, the model {length}; shorten the input"
         )
-    padded = np.zeros((C, length), dtype=Omega.dtype)
-    padded[:, :n] = Omega
+    padded = pad_series(Omega, length)
     real = np.pad(np.ones(n, dtype=bool) if real is None else real, (0, length - n))
     return flat_output(theta.Pi_Y, concatenate(tst_states(theta, padded, real) * real))

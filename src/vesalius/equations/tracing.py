@@ -125,6 +125,18 @@ class Tracer:
 
     edit: Mapping[str, Callable[[Any], Any]]
     """What to replace on the way, by the step's name."""
+    known: Mapping[str, Any]
+    """Values that need not be computed, by the step's name."""
+
+    def given(self, equation: "Equation") -> Any:
+        """What the equation would give here, if that is known already; else None."""
+        if not self.known or not equation.gives:
+            return None
+        place = _PLACE.get()
+        values = [self.known.get(name(symbol, place)) for symbol in equation.gives]
+        if any(value is None for value in values):
+            return None
+        return values[0] if len(values) == 1 else equation.result(*values)
 
     def record(self, equation: "Equation", value: Any) -> Any:
         """Keep the value, and give it back for the computation to go on with."""
@@ -182,17 +194,19 @@ def tracing(
     only: str | Iterable[str] | None = None,
     keep: Callable[[Any], Any] = lambda value: value,
     edit: Mapping[str, Callable[[Any], Any]] | None = None,
+    known: Mapping[str, Any] | None = None,
 ) -> Iterator[Steps]:
     """Record what the equations give: all of it, or ``only`` the steps named.
 
     ``keep`` is applied to each value before it is stored: ``keep=np.linalg.norm`` traces a model
     of any size in the memory of its numbers' norms. A trace inside a trace is recorded by both.
     ``edit={"A[3]": f}`` puts ``f(value)`` in the place of that step's value; a step that never
-    comes is an error.
+    comes is an error. Steps that are ``known`` from another trace are taken from there: neither
+    they nor what they are made of is computed again, or recorded.
     """
     steps = Steps()
     wanted = Filter(only)
-    token = _TRACER.set(Tracer(steps, wanted, keep, _TRACER.get(), edit or {}))
+    token = _TRACER.set(Tracer(steps, wanted, keep, _TRACER.get(), edit or {}, known or {}))
     try:
         yield steps
         steps.unmet = wanted.unmet()

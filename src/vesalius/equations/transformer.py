@@ -19,11 +19,12 @@ from vesalius.equations.parameters import (
     require_finite,
 )
 from vesalius.equations.registry import equation, formula
+from vesalius.equations.rules import Normalised, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.words import OneHot, embed, positions
 
 
-@equation(7, "4.3", r"H^{[0]} = \Lambda + X", gives="H")
+@equation(7, "4.3", r"H^{[0]} = \Lambda + X", gives="H", rule=Sum("Lambda", "X"))
 def add_positions(Lambda: Float[Array, "d_e n"], X: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The input of the transformer: embeddings with their positions.
 
@@ -106,6 +107,7 @@ def attention_sublayer(
     "5.2",
     r"C^{[l]} = \mathrm{layerNorm}_{\Xi_1^{[l]}}\left(H^{[l-1]} + A^{[l]}\right)",
     gives="C",
+    rule=Normalised("Phi[l].Xi_1", "H[l-1]", "A[l]"),
 )
 def after_attention(
     Xi_1: Norm, H: Float[Array, "d_e n"], A: Float[Array, "d_e n"]
@@ -117,7 +119,12 @@ def after_attention(
     return normalise(Xi_1, H + A)
 
 
-@formula("5.2", r"F^{[l]} = \mathrm{GELU}\left(W_1^{[l]} C^{[l]} + b_1^{[l]}\right)", gives="F")
+@formula(
+    "5.2",
+    r"F^{[l]} = \mathrm{GELU}\left(W_1^{[l]} C^{[l]} + b_1^{[l]}\right)",
+    gives="F",
+    rule=Sum("Phi[l].Pi.W_1 @ C_bar[l]|C[l]", "Phi[l].Pi.b_1", g="Phi[l].Pi.g"),
+)
 def neurons(Pi: Feedforward, c: Float[Array, "d_e *n"]) -> Float[Array, "d_f *n"]:
     """The inner half of (37): the activations of the d_f neurons.
 
@@ -148,6 +155,7 @@ def ffnn(Pi: Feedforward, c: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
     r"D^{[l]} = \left[\mathrm{ffnn}_{\Pi^{[l]}}(c_1^{[l]}), \ldots, "
     r"\mathrm{ffnn}_{\Pi^{[l]}}(c_n^{[l]})\right]",
     gives="D",
+    rule=Sum("Phi[l].Pi.W_2 @ F[l]", "Phi[l].Pi.b_2"),
 )
 def feedforward_sublayer(Pi: Feedforward, C: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The feedforward sublayer of a block: (37) on every token.
@@ -164,6 +172,7 @@ def feedforward_sublayer(Pi: Feedforward, C: Float[Array, "d_e n"]) -> Float[Arr
     "5.2",
     r"H^{[l]} = \mathrm{layerNorm}_{\Xi_2^{[l]}}\left(C^{[l]} + D^{[l]}\right)",
     gives="H",
+    rule=Normalised("Phi[l].Xi_2", "C[l]", "D[l]"),
 )
 def after_feedforward(
     Xi_2: Norm, C: Float[Array, "d_e n"], D: Float[Array, "d_e n"]
@@ -176,7 +185,10 @@ def after_feedforward(
 
 
 @formula(
-    "5.2", r"\bar{H}^{[l]} = \mathrm{layerNorm}_{\Xi_1^{[l]}}\left(H^{[l-1]}\right)", gives="H_bar"
+    "5.2",
+    r"\bar{H}^{[l]} = \mathrm{layerNorm}_{\Xi_1^{[l]}}\left(H^{[l-1]}\right)",
+    gives="H_bar",
+    rule=Normalised("Phi[l].Xi_1", "H[l-1]"),
 )
 def before_attention(Xi_1: Norm, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The input of attention in variant 2, normalised.
@@ -186,7 +198,7 @@ def before_attention(Xi_1: Norm, H: Float[Array, "d_e n"]) -> Float[Array, "d_e 
     return normalise(Xi_1, H)
 
 
-@formula("5.2", r"C^{[l]} = H^{[l-1]} + A^{[l]}", gives="C")
+@formula("5.2", r"C^{[l]} = H^{[l-1]} + A^{[l]}", gives="C", rule=Sum("H[l-1]", "A[l]"))
 def residual_after_attention(
     H: Float[Array, "d_e n"], A: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n"]:
@@ -198,7 +210,10 @@ def residual_after_attention(
 
 
 @formula(
-    "5.2", r"\bar{C}^{[l]} = \mathrm{layerNorm}_{\Xi_2^{[l]}}\left(C^{[l]}\right)", gives="C_bar"
+    "5.2",
+    r"\bar{C}^{[l]} = \mathrm{layerNorm}_{\Xi_2^{[l]}}\left(C^{[l]}\right)",
+    gives="C_bar",
+    rule=Normalised("Phi[l].Xi_2", "C[l]"),
 )
 def before_feedforward(Xi_2: Norm, C: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The input of the feedforward network in variant 2, normalised.
@@ -208,7 +223,7 @@ def before_feedforward(Xi_2: Norm, C: Float[Array, "d_e n"]) -> Float[Array, "d_
     return normalise(Xi_2, C)
 
 
-@formula("5.2", r"H^{[l]} = C^{[l]} + D^{[l]}", gives="H")
+@formula("5.2", r"H^{[l]} = C^{[l]} + D^{[l]}", gives="H", rule=Sum("C[l]", "D[l]"))
 def residual_after_feedforward(
     C: Float[Array, "d_e n"], D: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n"]:
@@ -261,7 +276,13 @@ def transformer_network(
     return H
 
 
-@equation(39, "5.2", r"H^{[0]} = \mathrm{layerNorm}_{\Xi_e}(\Lambda + X)", gives="H")
+@equation(
+    39,
+    "5.2",
+    r"H^{[0]} = \mathrm{layerNorm}_{\Xi_e}(\Lambda + X)",
+    gives="H",
+    rule=Normalised("Xi_e", "Lambda", "X"),
+)
 def normalise_embeddings(
     Xi_e: Norm, Lambda: Float[Array, "d_e n"], X: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n"]:
@@ -272,7 +293,12 @@ def normalise_embeddings(
     return normalise(Xi_e, Lambda + X)
 
 
-@formula("5.2", r"H^e = \mathrm{layerNorm}_{\Xi_e}\left(H^{[L]}\right)", gives="H_e")
+@formula(
+    "5.2",
+    r"H^e = \mathrm{layerNorm}_{\Xi_e}\left(H^{[L]}\right)",
+    gives="H_e",
+    rule=Normalised("Xi_e", "H[L]"),
+)
 def normalise_output(Xi_e: Norm, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The output of the transformer in variant 2, normalised.
 
@@ -281,7 +307,13 @@ def normalise_output(Xi_e: Norm, H: Float[Array, "d_e n"]) -> Float[Array, "d_e 
     return normalise(Xi_e, H)
 
 
-@equation(9, "4.3", r"z_i = U h_i^{[L]} \quad \forall i \in \{1, \ldots, n\}", gives="Z")
+@equation(
+    9,
+    "4.3",
+    r"z_i = U h_i^{[L]} \quad \forall i \in \{1, \ldots, n\}",
+    gives="Z",
+    rule=Sum("U|E.T @ H_e|H[L]|h[L,c]", "b_U"),
+)
 def logits(
     U: Float[Array, "V d_L"], H: Float[Array, "d_L n"], b_U: Float[Array, " V"] | None = None
 ) -> Float[Array, "V n"]:
@@ -302,6 +334,7 @@ def logits(
     r"\right]_{k=1}^{|\mathcal{V}|}"
     r" \quad \forall i \in \{1, \ldots, n\}",
     gives="Y_hat",
+    rule=Softmax("Z"),
 )
 def distributions(Z: Float[Array, "V n"]) -> Float[Array, "V n"]:
     """The probability distribution over the vocabulary after every token.

@@ -7,6 +7,7 @@ from vesalius.equations.attention import attention_mask
 from vesalius.equations.feedforward import dense
 from vesalius.equations.parameters import Array, Dense, ViT, require_finite
 from vesalius.equations.registry import formula
+from vesalius.equations.rules import Given, Joined, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import add_positions, normalise_output, transformer_network
 from vesalius.equations.words import positions
@@ -17,6 +18,7 @@ from vesalius.errors import VesaliusError, WrongLength
     "7.1",
     r"\Omega = [\omega_1, \ldots, \omega_n] \in \mathcal{R}^{P^2 C \times n}, \quad n = HW / P^2",
     gives="Omega",
+    rule=Given(),
 )
 def patches(image: Float[Array, "height width C"], P: int) -> Float[Array, "P2C n"]:
     """An image as a sequence of flattened patches, row by row.
@@ -30,7 +32,12 @@ def patches(image: Float[Array, "height width C"], P: int) -> Float[Array, "P2C 
     return grid.reshape(-1, P * P * C).T
 
 
-@formula("7.2", r"x_i = E \omega_i + b_e \quad \forall i \in \{1, \ldots, n\}", gives="X_0")
+@formula(
+    "7.2",
+    r"x_i = E \omega_i + b_e \quad \forall i \in \{1, \ldots, n\}",
+    gives="X_0",
+    rule=Sum("E @ Omega", "b_e"),
+)
 def project(
     E: Float[Array, "d_e d_in"], b_e: Float[Array, " d_e"], Omega: Float[Array, "d_in n"]
 ) -> Float[Array, "d_e n"]:
@@ -41,7 +48,9 @@ def project(
     return E @ Omega + b_e[:, None]
 
 
-@formula("7.1", r"X = [x_{\mathrm{class}}, x_1, \ldots, x_n]", gives="X")
+@formula(
+    "7.1", r"X = [x_{\mathrm{class}}, x_1, \ldots, x_n]", gives="X", rule=Joined("x_class", "X_0")
+)
 def prepend_class(
     x_class: Float[Array, " d_e"], X: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n+1"]:
@@ -52,7 +61,7 @@ def prepend_class(
     return np.column_stack([x_class, X])
 
 
-@formula("7.1", r"z = W^Y h_1^e + b^Y", gives="z")
+@formula("7.1", r"z = W^Y h_1^e + b^Y", gives="z", rule=Sum("Pi_Y.W @ H_e:1", "Pi_Y.b"))
 def class_logits(Pi_Y: Dense, h_1: Float[Array, " d_e"]) -> Float[Array, " classes"]:
     """The class head, on the class token.
 
@@ -61,7 +70,12 @@ def class_logits(Pi_Y: Dense, h_1: Float[Array, " d_e"]) -> Float[Array, " class
     return dense(Pi_Y, h_1)
 
 
-@formula("7.1", r"\hat{\Omega} = W^R [h_2^e, \ldots, h_{n+1}^e] + b^R", gives="Omega_hat")
+@formula(
+    "7.1",
+    r"\hat{\Omega} = W^R [h_2^e, \ldots, h_{n+1}^e] + b^R",
+    gives="Omega_hat",
+    rule=Sum("Pi_R.W @ H_e:c+1", "Pi_R.b"),
+)
 def reconstruct_patches(Pi_R: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "P2C n"]:
     """The masked-patch head, on every patch.
 

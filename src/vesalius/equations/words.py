@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from vesalius.equations.parameters import Array
 from vesalius.equations.registry import equation, formula
+from vesalius.equations.rules import Given, Lookup
 from vesalius.errors import EmptySequence, SequenceTooLong, TokenOutOfRange
 
 
@@ -63,10 +64,7 @@ def one_hot(i: int, V: int) -> Float[Array, " V"]:
 
 
 @equation(
-    2,
-    "4.2",
-    r"x_i = E\omega_i \quad \forall i \in \{1, \ldots, n\}",
-    gives="X",
+    2, "4.2", r"x_i = E\omega_i \quad \forall i \in \{1, \ldots, n\}", gives="X", rule=Lookup("E")
 )
 def embed(E: Float[Array, "d_e V"], omega: OneHot | Float[Array, "V *n"]) -> Float[Array, "d_e *n"]:
     """Embeddings: the columns of E that the one-hot vectors select.
@@ -87,6 +85,7 @@ def embed(E: Float[Array, "d_e V"], omega: OneHot | Float[Array, "V *n"]) -> Flo
     r"\lambda_p^{(2i)} = \sin\left(p / 10000^{2i/d_e}\right),\quad"
     r"\lambda_p^{(2i+1)} = \cos\left(p / 10000^{2i/d_e}\right)",
     gives="Lambda",
+    rule=Given(),
 )
 def sinusoidal_positions(d_e: int, n: int) -> Float[Array, "d_e n"]:
     """The fixed positional encodings of Vaswani et al. [58].

@@ -1,0 +1,164 @@
+"""What an analysis is about: the logit of a word or class, the difference of two, a value.
+
+A target is a weighted sum of cells of one step. Written by people it is a word (``" head"``), an
+id, a class, two of these for their difference, or a step and a cell (``("Omega_hat", 3, 7)``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vesalius import arguments
+from vesalius.dissection import Trace
+from vesalius.equations import softmax
+from vesalius.equations.parameters import Array
+from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength, nearest
+from vesalius.views import short
+
+OUTPUTS = ("Z", "z", "Omega_hat", "z_C")
+"""The steps that targets are cells of, the first that a model has."""
+Wanted = str | int | Sequence[Any] | None
+"""How people write a target."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A weighted sum of cells of one step."""
+
+    step: str
+    cells: tuple[tuple[tuple[int, ...], float], ...]
+    label: str
+    likelihood: bool
+    """Whether the step's columns are logits, so that cells have a probability."""
+
+    def of(self, value: Array) -> float:
+        """The target in a value of its step."""
+        return float(sum(weight * float(value[cell]) for cell, weight in self.cells))
+
+    def probability(self, value: Array) -> float | None:
+        """The probability of the target, or the difference of two; None where there is none."""
+        if not self.likelihood:
+            return None
+        column = self.column
+        odds = softmax(np.asarray(value if value.ndim == 1 else value[:, column], np.float64))
+        return float(sum(weight * odds[cell[0]] for cell, weight in self.cells))
+
+    @property
+    def column(self) -> int:
+        """The position that it is read at; 0 for a vector."""
+        return self.cells[0][0][1] if len(self.cells[0][0]) > 1 else 0
+
+    def to_json(self) -> dict[str, Any]:
+        cells = [{"at": list(cell), "weight": weight} for cell, weight in self.cells]
+        return {"step": self.step, "cells": cells, "label": self.label}
+
+
+def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Target:
+    """The target that is meant, in this trace; the likeliest word or class unless one is said.
+
+    ``position`` is the token that words are read after, or at which for masked models: the last
+    unless said, and the one that is masked.
+    """
+    if isinstance(wanted, tuple | list) and wanted and _is_step(trace, wanted[0]):
+        return _cell(trace, str(wanted[0]), wanted[1:])
+    step = next((name for name in OUTPUTS if name in trace.steps.passed), None)
+    if step is None:
+        raise WrongKind(f"this {trace.family} has no head whose outputs could be a target")
+    value = trace[step]
+    column = _column(trace, value, position)
+    if step == "Omega_hat":
+        raise WrongKind(
+            f"{trace.family} restores values; a target is one of them: "
+            f"('Omega_hat', row, column), of {value.shape[0]} x {value.shape[1]}"
+        )
+    several = isinstance(wanted, tuple | list)
+    names = list(wanted) if several else [wanted]  # type: ignore[arg-type]
+    if not 1 <= len(names) <= 2:
+        raise WrongKind(f"a target is one word or class, or two to compare; got {len(names)}")
+    rows = [_row(trace, name, value if value.ndim == 1 else value[:, column]) for name in names]
+    at = () if value.ndim == 1 else (column,)
+    cells = tuple(((row, *at), sign) for row, sign in zip(rows, (1.0, -1.0), strict=False))
+    label = " minus ".join(_label(trace, row) for row in rows)
+    return Target(
+        step, cells, label, likelihood=bool(trace.class_names) or step != "z" or words(trace)
+    )
+
+
+def words(trace: Trace) -> bool:
+    """Whether the model's outputs are words."""
+    return "Y_hat" in trace.steps.passed or "y_hat" in trace.steps.passed
+
+
+def _is_step(trace: Trace, name: Any) -> bool:
+    return isinstance(name, str) and name in trace.steps.passed
+
+
+def _cell(trace: Trace, step: str, at: Sequence[Any]) -> Target:
+    value = trace[step]
+    cell = tuple(arguments.whole("a cell's index", k) for k in at)
+    if len(cell) != value.ndim or not all(
+        -n <= k < n for k, n in zip(cell, value.shape, strict=True)
+    ):
+        wanted = " x ".join(map(str, value.shape))
+        raise WrongLength(
+            f"{step} is {wanted}; expected {value.ndim} indices below these, counted from 0, "
+            f"got {', '.join(map(str, cell)) or 'none'}"
+        )
+    cell = tuple(k % n for k, n in zip(cell, value.shape, strict=True))
+    label = f"{step}({', '.join(map(str, cell))})"
+    return Target(step, ((cell, 1.0),), label, likelihood=step in ("Z", "z_C"))
+
+
+def _column(trace: Trace, value: Array, position: int | None) -> int:
+    if value.ndim == 1:
+        if position is not None:
+            raise WrongKind(f"this {trace.family} has one output, whatever the position")
+        return 0
+    n = int(value.shape[1])
+    if position is None:
+        tokenizer = trace.model.tokenizer if trace.model else None
+        mask = None if tokenizer is None else tokenizer.special.get("[MASK]")
+        masked = [i for i, token in enumerate(trace.ids) if token == mask]
+        return masked[0] if masked else n - 1
+    position = arguments.whole("position", position)
+    if not -n <= position < n:
+        raise WrongLength(f"position must be below {n}, counted from 0, got {position}")
+    return position % n
+
+
+def _row(trace: Trace, wanted: Any, column: Array) -> int:
+    """The row of a word, class or id."""
+    if wanted is None:
+        return int(np.argmax(column))
+    if isinstance(wanted, str):
+        if trace.class_names:
+            if wanted not in trace.class_names:
+                raise UnknownStep(
+                    f"there is no class {wanted!r}; {nearest(wanted, trace.class_names)}"
+                )
+            return trace.class_names.index(wanted)
+        tokenizer = trace.model.tokenizer if trace.model else None
+        if tokenizer is None:
+            raise WrongKind(f"there is no tokenizer to read {wanted!r} by; give the token's id")
+        ids = tokenizer.encode_many([wanted], framed=False)[0]
+        if len(ids) != 1:
+            pieces = " ".join(repr(tokenizer.piece(i)) for i in ids)
+            raise TokenOutOfRange(
+                f"a target is one token; {wanted!r} is {len(ids)}: {pieces}. "
+                f"A word inside a text begins with its space, as in {' ' + wanted.strip()!r}"
+            )
+        return int(ids[0])
+    row = arguments.whole("a target", wanted)
+    if not 0 <= row < len(column):
+        what = "classes" if trace.class_names else "the vocabulary"
+        raise TokenOutOfRange(f"target {row} is outside {what}; expected 0 to {len(column) - 1}")
+    return row
+
+
+def _label(trace: Trace, row: int) -> str:
+    if trace.class_names:
+        return trace.class_names[row]
+    tokenizer = trace.model.tokenizer if trace.model else None
+    return short(tokenizer.piece(row), 40) if tokenizer and words(trace) else str(row)

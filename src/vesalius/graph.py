@@ -1,0 +1,114 @@
+"""The trace as a graph: what each step is made of, and what depends on it.
+
+Edges follow from the equations' rules and are worked out when they are asked for; a trace that was
+saved brings the names of its own.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vesalius.equations import Step, Steps
+from vesalius.equations.parameters import Array
+from vesalius.equations.rules import Operand, Rule
+from vesalius.errors import UnknownStep, WrongKind, nearest
+from vesalius.model import Model
+
+
+class Graph:
+    """The operands of a trace's steps; where the rules look their references up."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        model: Model | None,
+        layers: int,
+        given: Array | None = None,
+        saved: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.steps, self.model, self.layers = steps, model, layers
+        self.given = given
+        """What the model read: token ids, or the values of an image or series."""
+        self.saved = saved
+        """Edges that came from a file."""
+
+    @cached_property
+    def _steps(self) -> dict[str, Step]:
+        return {step.name: step for step in self.steps}
+
+    def step(self, name: str) -> Step:
+        if name not in self._steps:
+            raise UnknownStep(f"no step {name!r} was recorded; {nearest(name, self._steps)}")
+        return self._steps[name]
+
+    def rule(self, step: Step) -> Rule:
+        """The rule of a step's symbol."""
+        equation = step.equation
+        if not equation.rules:
+            raise UnknownStep(f"{step.name} cannot be unfolded: {equation.name} has no rule")
+        return equation.rules[equation.gives.index(step.symbol)]
+
+    def find(self, name: str) -> Operand | None:
+        if name in self._steps:
+            return Operand("step", name, np.asarray(self._steps[name].value))
+        if name in self.steps.passed:
+            raise UnknownStep(f"this needs {name}, which was not recorded; record all steps")
+        if name == "Omega" and self.given is not None:
+            return Operand("input", name, self.given)
+        value = self._held(name)
+        return Operand("parameter", name, value) if isinstance(value, np.ndarray) else None
+
+    def constants(self, name: str) -> Any:
+        return self._held(name)
+
+    def _held(self, path: str) -> Any:
+        """What the parameter set has at a path such as ``Phi[3].Gamma.Psi[2].W_Q``, or None."""
+        if self.model is None:
+            raise WrongKind(
+                "a trace read from a file has no parameters; say which model made it: "
+                "read_trace(file, model=...)"
+            )
+        value: Any = self.model.parameters
+        for part in path.split("."):
+            match = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", part)
+            value = getattr(value, match[1], None) if match else None
+            if match and match[2] and value is not None:
+                l = int(match[2])
+                value = value[l - 1] if 1 <= l <= len(value) else None
+        return value
+
+    def operands(self, name: str) -> list[str]:
+        """The names of what a step is made of: steps, then paths of parameters, as written."""
+        step = self.step(name)
+        if self.saved is not None:
+            return list(self.saved[name])
+        value = np.asarray(step.value)
+        wide = value.shape[1] if value.ndim > 1 else 1
+        return self.rule(step).operands(self, step.place, wide)
+
+    def dependents(self, names: Collection[str]) -> set[str]:
+        """The steps that would change with any of these, which are among them."""
+        changed = set(names)
+        for step in self.steps:
+            if step.name not in changed and not changed.isdisjoint(self.edges[step.name]):
+                changed.add(step.name)
+        return changed
+
+    @cached_property
+    def edges(self) -> dict[str, list[str]]:
+        """Every step with its operands."""
+        return {name: self.operands(name) for name in self._steps}
+
+    def sources(self, names: Iterable[str]) -> set[str]:
+        """The steps that these are made of, at one remove or more."""
+        found: set[str] = set()
+        waiting = [name for name in names if name in self._steps]
+        while waiting:
+            for name in self.edges[waiting.pop()]:
+                if name in self._steps and name not in found:
+                    found.add(name)
+                    waiting.append(name)
+        return found

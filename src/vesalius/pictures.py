@@ -1,0 +1,149 @@
+"""Small pictures as SVG: heat maps, bars and lines that need no library and no other file.
+
+Signed values go from purple through paper to orange with zero at paper; shares are one hue on a
+square-root scale. Text takes the page's colour, so that pictures can be read on light and on dark.
+"""
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from vesalius.equations.parameters import Array
+from vesalius.errors import WrongKind
+
+CELL, BAR, LETTER = 34, 16, 6.6
+"""Pixels: the side of a cell, the height of a bar, the width of a letter at 11 pixels."""
+NEGATIVE, PAPER, POSITIVE = (94, 60, 153), (247, 245, 240), (214, 96, 20)
+SHARE = (0, 90, 143)
+STYLE = (
+    "text{font:11px system-ui,sans-serif;fill:currentColor}"
+    ".title{font-weight:600;font-size:12px}.faint{opacity:.65}"
+    ".cell{fill:#1b1b1b}.light{fill:#fdfcf9}"
+    "svg{color:#1c1e21}@media (prefers-color-scheme:dark){svg{color:#e6e4df}}"
+)
+
+
+def grid(
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str = "",
+    axes: tuple[str, str] = ("", ""),
+    signed: bool = True,
+) -> str:
+    """A heat map with its numbers; NaN is left blank."""
+    values = np.asarray(values, dtype=np.float64)
+    wide = max(CELL, *(_width(_cut(name)) + 8 for name in columns)) if len(columns) else CELL
+    left = 14 + max((_width(_cut(name)) for name in rows), default=0) + 8
+    top = 46 if title else 30
+    finite = np.abs(values[np.isfinite(values)])
+    limit = float(np.quantile(finite, 0.995)) if finite.size else 1.0
+    parts = [_title(title), _text(left, top - 22, axes[1], "faint") if axes[1] else ""]
+    if axes[0]:
+        parts.append(_text(left - 8, top - 22, axes[0], "faint", "end"))
+    for j, name in enumerate(columns):
+        parts.append(_text(left + (j + 0.5) * wide, top - 6, _cut(name), "", "middle"))
+    for i, name in enumerate(rows):
+        y = top + i * 24
+        parts.append(_text(left - 8, y + 16, _cut(name), "", "end"))
+        for j in range(values.shape[1]):
+            value, x = values[i, j], left + j * wide
+            if not math.isfinite(value):
+                continue
+            colour, light = _colour(float(value), limit or 1.0, signed)
+            told = escape(f"{name} · {columns[j]}: {value:.6g}")
+            kind = "cell light" if light else "cell"
+            parts.append(
+                f'<g><title>{told}</title><rect x="{x:.1f}" y="{y}" width="{wide - 1:.1f}" '
+                f'height="23" fill="{colour}"/>'
+                + _text(x + wide / 2 - 0.5, y + 15.5, _number(float(value)), kind, "middle")
+                + "</g>"
+            )
+    return _svg(left + len(columns) * wide + 12, top + len(rows) * 24 + 10, parts)
+
+
+def bars(rows: Sequence[tuple[str, float]], title: str = "", note: str = "") -> str:
+    """Signed bars, one below the other, with their numbers."""
+    left = 14 + max((_width(_cut(name, 28)) for name, _ in rows), default=0) + 8
+    room, most = 320.0, max((abs(value) for _, value in rows), default=1.0) or 1.0
+    least = min(0.0, *(value for _, value in rows)) if rows else 0.0
+    reach = max(0.0, *(value for _, value in rows)) - least if rows else 1.0
+    scale = room / (reach or most)
+    zero, top, parts = left + 52 - least * scale, 34 if title else 12, [_title(title)]
+    for i, (name, value) in enumerate(rows):
+        y = top + i * (BAR + 5)
+        start, wide = zero + min(0.0, value) * scale, max(abs(value) * scale, 0.6)
+        colour = f"rgb{POSITIVE if value >= 0 else NEGATIVE}".replace(" ", "")
+        parts.append(_text(left, y + 12, _cut(name, 28), "", "end"))
+        parts.append(
+            f'<rect x="{start:.1f}" y="{y}" width="{wide:.1f}" height="{BAR}" fill="{colour}"/>'
+        )
+        at, anchor = (start + wide + 5, "start") if value >= 0 else (start - 5, "end")
+        parts.append(_text(at, y + 12, f"{value:+.4g}", "", anchor))
+    bottom = top + len(rows) * (BAR + 5)
+    parts.append(
+        f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="{top - 4}" y2="{bottom}" '
+        'stroke="currentColor" stroke-opacity=".45"/>'
+    )
+    if note:
+        parts.append(_text(14, bottom + 16, note, "faint"))
+    return _svg(left + room + 120, bottom + (26 if note else 10), parts)
+
+
+def save(svg: str, file: str | Path) -> None:
+    """Write a picture as .svg or .png."""
+    file = Path(file)
+    if file.suffix == ".svg":
+        file.write_text(svg, encoding="utf-8")
+    elif file.suffix == ".png":
+        import resvg_py as resvg
+
+        file.write_bytes(bytes(resvg.svg_to_bytes(svg_string=svg, zoom=2)))
+    else:
+        raise WrongKind(f"a picture is saved as .svg or .png, got {str(file)!r}")
+
+
+def _colour(value: float, limit: float, signed: bool) -> tuple[str, bool]:
+    """The colour of a value, and whether writing on it must be light."""
+    share = min(1.0, abs(value) / limit)
+    far = (POSITIVE if value > 0 else NEGATIVE) if signed else SHARE
+    depth = share if signed else math.sqrt(share)
+    mixed = tuple(round(near + depth * (end - near)) for near, end in zip(PAPER, far, strict=True))
+    return f"rgb{mixed}".replace(" ", ""), depth > 0.62
+
+
+def _number(value: float) -> str:
+    if value == 0:
+        return "0"
+    return f"{value:.2f}" if 0.005 <= abs(value) < 100 else f"{value:.0e}".replace("e-0", "e-")
+
+
+def _width(text: str) -> float:
+    return sum(LETTER if ord(c) < 0x1100 else 12 for c in text)
+
+
+def _cut(text: str, most: int = 14) -> str:
+    shown = "".join(c if c.isprintable() else "⏎" if c == "\n" else "�" for c in text)
+    shown = f"·{shown[1:]}" if shown.startswith(" ") else shown
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def _title(text: str) -> str:
+    return _text(14, 18, text, "title") if text else ""
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def _svg(wide: float, high: float, parts: Sequence[str]) -> str:
+    inside = "".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
+        f'viewBox="0 0 {wide:.0f} {high:.0f}"><style>{STYLE}</style>{inside}</svg>'
+    )
