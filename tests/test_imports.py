@@ -102,6 +102,7 @@ def test_imports_only_point_down(file):
 def test_the_public_names_are_those():
     assert sorted(vesalius.__all__) == [
         "Model",
+        "attribute",
         "classify",
         "configuration",
         "cost",

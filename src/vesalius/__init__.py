@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.attribution import attribute as attribute
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
@@ -41,6 +42,7 @@ _PUBLIC = {
     "equations": "vesalius.equations",
     "errors": "vesalius.errors",
     "families": "vesalius.families",
+    "attribute": "vesalius.analyses.attribution:attribute",
     "classify": "vesalius.classification:classify",
     "configuration": "vesalius.families:configuration",
     "cost": "vesalius.counting:cost",

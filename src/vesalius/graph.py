@@ -13,7 +13,8 @@ import numpy as np
 
 from vesalius.equations import Step, Steps
 from vesalius.equations.parameters import Array
-from vesalius.equations.rules import Operand, Rule
+from vesalius.equations.references import Operand
+from vesalius.equations.rules import Rule
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.model import Model
 

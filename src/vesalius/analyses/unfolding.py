@@ -15,7 +15,8 @@ from vesalius import arguments
 from vesalius.checkpoints.locations import Location
 from vesalius.dissection import Trace
 from vesalius.equations import Equation
-from vesalius.equations.rules import Group, Index, Made, Operand
+from vesalius.equations.references import Group, Index, Operand
+from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
 from vesalius.views import Part, Shown, Table
 

@@ -166,7 +166,7 @@ class Output(NamedTuple):
     r"s_i^{[l]} = \sigma\left(U^{S[l]} h_{i-1}^{[l]} + W^{S[l]} h_i^{[l-1]} + b^{S[l]}\right), "
     r"\quad h_i^{[l]} = s_i^{[l]} \odot \tanh\left(c_i^{[l]}\right)",
     gives=("s", "h"),
-    rule=(_gate("S", sigmoid), Sum("s[l,i] * tanh(c[l,i])")),
+    rule=(_gate("S", sigmoid), Sum("tanh(c[l,i]) * s[l,i]")),
 )
 def output_gate(
     Phi_l: LSTM,

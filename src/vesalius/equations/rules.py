@@ -4,90 +4,30 @@ A rule stands beside its equation, in the paper's letters::
 
     rule=Sum("Phi[l].Pi.W_1 @ C_bar[l]|C[l]", "Phi[l].Pi.b_1", g="Phi[l].Pi.g")
 
-A reference is a step of the trace or a path in the parameter set. Indices are those of the step's
-place: ``l`` layer, ``m`` head, ``i`` time step; ``L`` is the last layer and ``c`` the column of the
-number that is asked for, counted from one. ``A|B`` takes the first that the model has, ``A:1`` a
-column, ``A.T`` the transpose, and ``P[l,*]`` all heads side by side. Nothing is computed until a
-number is asked for: a trace is a graph at no cost.
+``references`` says how operands are written. Nothing is computed until a number is asked for: a
+trace is a graph at no cost.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from vesalius.equations.parameters import Array, Norm
-
-ALL = slice(None)
-Index = tuple[int | slice, ...]
-
-
-@dataclass(frozen=True)
-class Operand:
-    """What a step is made of: another step, an array of the parameters, the input, a constant."""
-
-    kind: str
-    """"step", "parameter", "input" or "constant"."""
-    name: str
-    array: Array
-
-
-@runtime_checkable
-class Scope(Protocol):
-    """Where references are looked up: a trace."""
-
-    @property
-    def layers(self) -> int: ...
-
-    def find(self, name: str) -> Operand | None:
-        """The operand of this name; None where the model has no such thing."""
-
-    def constants(self, name: str) -> Any:
-        """What a path of the parameter set holds that is no array: an activation, a Norm."""
-
-
-@dataclass(frozen=True)
-class View:
-    """An operand as its place in a formula sees it: whole, or one column, perhaps transposed."""
-
-    operand: Operand
-    column: int | None
-    transposed: bool
-    function: Callable[[Any], Any] | None
-
-    def index(self, row: int | slice, column: int | slice) -> Index:
-        """Where the operand holds what the formula has at this row and column."""
-        if self.transposed:
-            row, column = column, row
-        if self.column is not None:
-            return row, self.column
-        return (row,) if self.operand.array.ndim == 1 else (row, column)
-
-    def matrix(self) -> Array:
-        array = self.operand.array
-        if self.column is not None:
-            array = array[:, [self.column]]
-        array = array[:, None] if array.ndim == 1 else array
-        array = array.T if self.transposed else array
-        return array if self.function is None else self.function(array)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Terms that are products of the same operands, cell by cell along one axis, or one term."""
-
-    factors: tuple[tuple[View, Index], ...]
-    scale: float = 1.0
-
-    def values(self) -> Array:
-        """The terms, in double precision."""
-        product: Any = self.scale
-        for view, index in self.factors:
-            value = np.asarray(view.operand.array[index], dtype=np.float64)
-            product = product * (value if view.function is None else view.function(value))
-        return np.atleast_1d(product)
+from vesalius.equations.references import (
+    Group,
+    Index,
+    Operand,
+    Place,
+    Pulled,
+    Scope,
+    Term,
+    View,
+    pair,
+    placed,
+    slope_from_zero,
+)
 
 
 @dataclass(frozen=True)
@@ -104,150 +44,6 @@ class Made:
     """The other sums that a softmax weighs this one against."""
 
 
-BY_COLUMN = r"[\[,:]c"
-"""What a reference says that stands for another operand, or another column, in each column."""
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tanh": np.tanh}
-
-
-@dataclass(frozen=True)
-class Reference:
-    """One operand of a rule, as it is written."""
-
-    text: str
-
-    def alternatives(self) -> Iterator[tuple[str, str, bool, str]]:
-        for text in self.text.split("|"):
-            plain = text.removesuffix(".T")
-            wrapped = re.fullmatch(r"(\w+)\((.*)\)", plain)
-            function, inner = wrapped.groups() if wrapped else ("", plain)
-            name, _, column = inner.partition(":")
-            yield name, column, text.endswith(".T"), function
-
-    def resolve(
-        self, scope: Scope, place: Mapping[str, int], c: int, fits: int | None = None
-    ) -> View | None:
-        """What it stands for; None where the model lacks it, as it may lack a bias.
-
-        ``fits`` are the columns that it must have, where there is a choice.
-        """
-        for name, column, transposed, function in self.alternatives():
-            operand = scope.find(_placed(name, scope, place, c))
-            if operand is None:
-                continue
-            k = int(_value(column, scope, place, c)) - 1 if column else None
-            view = View(operand, k, transposed, FUNCTIONS.get(function))
-            alone = fits is None or "|" not in self.text or re.search(BY_COLUMN, f"{name}:{column}")
-            if alone or view.matrix().shape[1] == fits:
-                return view
-        return None
-
-    def names(self, scope: Scope, place: Mapping[str, int], columns: int) -> Iterator[str]:
-        """Every operand that any column of the step needs."""
-        for c in range(columns if re.search(BY_COLUMN, self.text) else 1):
-            if "*" in self.text:
-                yield from (v.operand.name for v in self.heads(scope, place))
-                continue
-            view = self.resolve(scope, place, c, columns) or self.resolve(scope, place, c)
-            if view is not None:
-                yield view.operand.name
-
-    def heads(self, scope: Scope, place: Mapping[str, int]) -> Iterator[View]:
-        """All heads of ``P[l,*]``, one after the other."""
-        one = Reference(self.text.replace("*", "m"))
-        m = 1
-        while (view := one.resolve(scope, {**place, "head": m}, 0)) is not None:
-            yield view
-            m += 1
-
-
-def _placed(name: str, scope: Scope, place: Mapping[str, int], c: int) -> str:
-    def put(match: re.Match[str]) -> str:
-        return f"[{','.join(_value(part, scope, place, c) for part in match[1].split(','))}]"
-
-    return re.sub(r"\[([^\]]*)\]", put, name)
-
-
-def _value(index: str, scope: Scope, place: Mapping[str, int], c: int) -> str:
-    letter, sign, number = re.fullmatch(r"(\w)(?:([+-])(\d))?", index).groups()  # type: ignore[union-attr]
-    if letter.isdigit():
-        return letter
-    letters = {"l": "layer", "m": "head", "i": "time"}
-    known = scope.layers if letter == "L" else c + 1 if letter == "c" else place[letters[letter]]
-    return str(known + (int(number) if sign == "+" else -int(number or 0)))
-
-
-@dataclass(frozen=True)
-class Term:
-    """``W @ x``, ``p * c``, or one operand alone."""
-
-    text: str
-
-    @property
-    def factors(self) -> list[Reference]:
-        return [Reference(part.strip()) for part in re.split(r" [@*] ", self.text)]
-
-    @property
-    def is_product(self) -> bool:
-        return " @ " in self.text
-
-    def groups(self, scope: Scope, place: Mapping[str, int], cell: Index, wide: int) -> list[Group]:
-        r, c = _pair(cell)
-        if not self.is_product:
-            views = [f.resolve(scope, place, c) for f in self.factors]
-            if any(view is None for view in views):
-                return []
-            return [Group(tuple((v, v.index(r, c)) for v in views if v is not None))]
-        left, right = self.factors
-        W = left.resolve(scope, place, c)
-        if W is None:
-            return []
-        if "*" in right.text:
-            found, start = [], 0
-            for head in right.heads(scope, place):
-                stop = start + head.matrix().shape[0]
-                row = (W, W.index(r, slice(start, stop)))
-                found.append(Group((row, (head, head.index(ALL, c)))))
-                start = stop
-            return found
-        x = right.resolve(scope, place, c, wide)
-        return [] if x is None else [Group(((W, W.index(r, ALL)), (x, x.index(ALL, c))))]
-
-    def block(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array | float:
-        """The term at all rows of some columns."""
-        if any(re.search(BY_COLUMN, f.text) for f in self.factors):
-            each = [self._block(scope, place, c, [0], wide) for c in columns]
-            return np.concatenate([np.asarray(b) for b in each], axis=1)
-        return self._block(scope, place, columns[0], columns, wide)
-
-    def _block(
-        self, scope: Scope, place: Mapping[str, int], c: int, columns: list[int], wide: int
-    ) -> Array | float:
-        views = [f.resolve(scope, place, c, wide) for f in self.factors if "*" not in f.text]
-        if any(view is None for view in views):
-            return 0.0
-        arrays = [view.matrix() for view in views if view is not None]
-        if "*" in self.factors[-1].text and self.is_product:
-            heads = self.factors[-1].heads(scope, place)
-            arrays.append(np.concatenate([head.matrix() for head in heads], axis=0))
-        some = [a[:, columns] if a.shape[1] > 1 else a for a in arrays[1:]]
-        if self.is_product:
-            product: Array = arrays[0] @ some[0]
-            return product
-        first = arrays[0][:, columns] if arrays[0].shape[1] > 1 else arrays[0]
-        for other in some:
-            first = first * other
-        return first
-
-
-def _pair(cell: Index) -> tuple[int, int]:
-    row, column = (*cell, 0)[:2]
-    assert isinstance(row, int)
-    assert isinstance(column, int)
-    return row, column
-
-
 class Rule:
     """How the numbers of one equation are made."""
 
@@ -255,7 +51,7 @@ class Rule:
     sets: tuple[str, ...] = ()
     """Parameter sets that take part as a whole."""
 
-    def operands(self, scope: Scope, place: Mapping[str, int], columns: int) -> list[str]:
+    def operands(self, scope: Scope, place: Place, columns: int) -> list[str]:
         """The names of all operands, in the order of the formula."""
         found = {
             name: None
@@ -264,20 +60,26 @@ class Rule:
             for name in reference.names(scope, place, columns)
         }
         for path in self.sets:
-            where = _placed(path, scope, place, 0)
+            where = placed(path, scope, place, 0)
             for letter in ("alpha", "beta", "mean", "variance"):
                 if scope.find(f"{where}.{letter}") is not None:
                     found[f"{where}.{letter}"] = None
         return list(found)
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
         raise NotImplementedError
 
-    def columns(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array:
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         """The step's value at all rows of some columns, from its operands."""
         raise NotImplementedError
+
+    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+        """Which covectors of the operands give the same sum as ``G`` does of the value.
+
+        Parameters, gates and statistics are held, and so is the slope of an activation from zero:
+        with them the value is a sum. None where it is none, as that of a softmax.
+        """
+        return None
 
 
 class Sum(Rule):
@@ -294,9 +96,9 @@ class Sum(Rule):
     ) -> None:
         self.terms, self.g, self.scale = tuple(map(Term, terms)), g, scale
 
-    def activation(self, scope: Scope, place: Mapping[str, int]) -> Callable[[Any], Any] | None:
+    def activation(self, scope: Scope, place: Place) -> Callable[[Any], Any] | None:
         if isinstance(self.g, str):
-            found: Callable[[Any], Any] | None = scope.constants(_placed(self.g, scope, place, 0))
+            found: Callable[[Any], Any] | None = scope.constants(placed(self.g, scope, place, 0))
             return found
         return self.g
 
@@ -306,14 +108,14 @@ class Sum(Rule):
         scale = self.scale(groups[0].factors[0][0].operand.array.shape)
         return [Group(groups[0].factors, scale), *groups[1:]]
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
         groups = [g for t in self.terms for g in t.groups(scope, place, cell, _wide(value))]
         g = self.activation(scope, place)
         if g is None:
             return Made(self._scaled(groups))
         return Made(self._scaled(groups), g.__name__, lambda total: float(g(np.array([total]))[0]))
 
-    def inner(self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int) -> Array:
+    def inner(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         blocks = [term.block(scope, place, columns, wide) for term in self.terms]
         if self.scale is not None:
             first = self.terms[0].factors[0].resolve(scope, place, columns[0])
@@ -324,12 +126,26 @@ class Sum(Rule):
             total = total + block
         return np.asarray(total)
 
-    def columns(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array:
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         g = self.activation(scope, place)
         inner = self.inner(scope, place, columns, wide)
         return inner if g is None else np.asarray(g(inner))
+
+    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+        pulled, wide = Pulled({}, {}), _wide(value)
+        G = G.reshape(len(value), wide)
+        g = self.activation(scope, place)
+        if g is not None:
+            inner = self.inner(scope, place, list(range(wide)), wide).astype(np.float64)
+            G = G * slope_from_zero(g, inner)
+        for k, term in enumerate(self.terms):
+            scaled = G
+            if self.scale is not None and k == 0:
+                first = term.factors[0].resolve(scope, place, 0)
+                assert first is not None
+                scaled = G * self.scale(first.operand.array.shape)
+            term.pull(pulled, scope, place, scaled, wide)
+        return pulled
 
 
 class Softmax(Sum):
@@ -344,8 +160,8 @@ class Softmax(Sum):
         super().__init__(*terms, scale=scale)
         self.by_row = by_row
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
-        r, c = _pair(cell)
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+        r, c = pair(cell)
         wide = _wide(value)
         inner = super().inner(scope, place, list(range(wide)) if self.by_row else [c], wide)
         rivals = inner[r] if self.by_row else inner[:, 0]
@@ -361,9 +177,10 @@ class Softmax(Sum):
             rivals,
         )
 
-    def columns(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array:
+    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+        return None
+
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         wanted = list(range(wide)) if self.by_row else columns
         inner = super().inner(scope, place, wanted, wide)
         axis = 1 if self.by_row else 0
@@ -380,10 +197,10 @@ class Normalised(Sum):
         self.sets = (Xi,)
 
     def statistics(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
+        self, scope: Scope, place: Place, columns: list[int], wide: int
     ) -> tuple[Norm, Array, Array, Array]:
         """The set, the sum, its mean and its deviation: a number a column, or a number a row."""
-        Xi: Norm = scope.constants(_placed(self.sets[0], scope, place, 0))
+        Xi: Norm = scope.constants(placed(self.sets[0], scope, place, 0))
         x = super().inner(scope, place, columns, wide)
         x = x.astype(np.float64) if x.dtype != np.float64 else x
         if Xi.mean is not None and Xi.variance is not None:
@@ -392,12 +209,12 @@ class Normalised(Sum):
         square = ((x - mean) ** 2).mean(axis=0, keepdims=True)
         return Xi, x, mean, np.sqrt(square + Xi.epsilon)
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
-        r, c = _pair(cell)
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+        r, c = pair(cell)
         Xi, _, means, deviations = self.statistics(scope, place, [c], _wide(value))
         mean = float(means[r % len(means), 0])
         deviation = float(deviations[r % len(deviations), 0])
-        where = _placed(self.sets[0], scope, place, 0)
+        where = placed(self.sets[0], scope, place, 0)
         gain = scope.find(f"{where}.alpha")
         assert gain is not None
         factor = (View(gain, None, False, None), (r,))
@@ -417,9 +234,25 @@ class Normalised(Sum):
             notes = {"mean": mean, **notes}
         return Made(groups, notes=notes)
 
-    def columns(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array:
+    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+        wide = _wide(value)
+        G = G.reshape(len(value), wide)
+        Xi, _, mean, deviation = self.statistics(scope, place, list(range(wide)), wide)
+        slope = G * Xi.alpha[:, None].astype(np.float64) / deviation
+        constants: dict[str, float] = {}
+        where = placed(self.sets[0], scope, place, 0)
+        if Xi.beta is not None:
+            constants[f"{where}.beta"] = float((G * Xi.beta[:, None]).sum())
+        if Xi.mean is not None:
+            constants[f"{where}.mean"] = -float((slope * mean).sum())
+        elif Xi.beta is not None:  # the mean is a sum of the same column
+            slope = slope - slope.mean(axis=0, keepdims=True)
+        pulled = super().pull(scope, place, value, slope)
+        assert pulled is not None
+        pulled.constants |= constants
+        return pulled
+
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         Xi, x, mean, deviation = self.statistics(scope, place, columns, wide)
         y = Xi.alpha[:, None] * (x - mean) / deviation
         return y if Xi.beta is None else y + Xi.beta[:, None]
@@ -431,8 +264,8 @@ class Lookup(Rule):
     def __init__(self, matrix: str) -> None:
         self.terms = (Term(matrix),)
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
-        r, c = _pair(cell)
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+        r, c = pair(cell)
         view = self.terms[0].factors[0].resolve(scope, place, c)
         ids = scope.find("Omega")
         assert view is not None
@@ -440,9 +273,7 @@ class Lookup(Rule):
         token = int(ids.array[c])
         return Made([Group(((view, view.index(r, token)),))], notes={"token": token})
 
-    def columns(
-        self, scope: Scope, place: Mapping[str, int], columns: list[int], wide: int
-    ) -> Array:
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         view, ids = self.terms[0].factors[0].resolve(scope, place, 0), scope.find("Omega")
         assert view is not None
         assert ids is not None
@@ -453,7 +284,7 @@ class Lookup(Rule):
 class Given(Rule):
     """What no other value leads to: a mask, the input."""
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
         number = np.atleast_1d(np.asarray(value, dtype=np.float64)[cell])
         view = View(Operand("constant", "given", number), None, False, None)
         return Made([Group(((view, (0,)),))])
@@ -465,8 +296,8 @@ class Joined(Rule):
     def __init__(self, first: str, rest: str) -> None:
         self.terms = (Term(first), Term(rest))
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
-        r, c = _pair(cell)
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+        r, c = pair(cell)
         which, column = (0, 0) if c == 0 else (1, c - 1)
         view = self.terms[which].factors[0].resolve(scope, place, c)
         assert view is not None
@@ -479,13 +310,26 @@ class Flattened(Rule):
     def __init__(self, matrix: str) -> None:
         self.terms = (Term(matrix),)
 
-    def made(self, scope: Scope, place: Mapping[str, int], cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
         view = self.terms[0].factors[0].resolve(scope, place, 0)
         assert view is not None
-        column, row = divmod(_pair(cell)[0], view.matrix().shape[0])
+        column, row = divmod(pair(cell)[0], view.matrix().shape[0])
+        real = float(self._real(scope, column + 1)[column])
+        return Made([Group(((view, view.index(row, column)),), real)])
+
+    def _real(self, scope: Scope, n: int) -> Array:
+        """1 for each column that is no padding, which the mask keeps from being attended to."""
         mask = scope.find("S")
-        padding = mask is not None and bool(np.isneginf(mask.array[:, column]).all())
-        return Made([Group(((view, view.index(row, column)),), 0.0 if padding else 1.0)])
+        padding = np.zeros(n) if mask is None else np.isneginf(mask.array).all(axis=0)
+        return np.asarray(1.0 - padding)
+
+    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+        view = self.terms[0].factors[0].resolve(scope, place, 0)
+        assert view is not None
+        columns: Array = G.reshape(view.matrix().shape, order="F")
+        pulled = Pulled({}, {})
+        pulled.add(view, columns * self._real(scope, columns.shape[1]))
+        return pulled
 
 
 def _wide(value: Array) -> int:

@@ -1,0 +1,226 @@
+"""What a logit is owed to: the target as an exact sum of parts, known as direct logit attribution.
+
+Nothing is folded and no number of the model's is changed. The output is followed back along what is
+added up: through residual connections, and through normalisations, gates and activations with the
+values that they had in this run. Where that ends stand the parts: heads, feedforward networks,
+biases, embedding and position; time steps of a recurrent network; places of a window.
+Parts of a sum are no causes: ``ablate`` is the test of those.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vesalius import arguments, pictures
+from vesalius.analyses import targets
+from vesalius.analyses.targets import Target, Wanted
+from vesalius.dissection import Trace
+from vesalius.equations import Step
+from vesalius.equations.parameters import Array
+from vesalius.views import Part as ViewPart
+from vesalius.views import Shown, Table
+
+SHOWN = 12
+"""Parts that a picture and a repr tell one by one."""
+WHOLE = ("P", "D", "X", "X_0", "d")
+"""Steps that are parts of their own: heads, feedforward networks, embeddings, what a gate adds."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the sum."""
+
+    name: str
+    """A step, an array of the parameters, or a column of a step, as in ``X:3``."""
+    share: float
+    what: str
+    """What the part is, in words."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "share": self.share, "what": self.what}
+
+
+@dataclass(frozen=True)
+class Attribution(Shown):
+    """A target as a sum of parts."""
+
+    target: Target
+    value: float
+    """The target in this run."""
+    parts: list[Part]
+    """The largest by size first."""
+    probability: float | None = None
+
+    @property
+    def total(self) -> float:
+        return math.fsum(part.share for part in self.parts)
+
+    @property
+    def difference(self) -> float:
+        """The sum of the parts minus the value."""
+        return self.total - self.value
+
+    def __getitem__(self, name: str) -> float:
+        """The share of a part by its name."""
+        return {part.name: part.share for part in self.parts}[name]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __repr__(self) -> str:
+        few = ", ".join(f"{part.name} {part.share:+.4g}" for part in self.parts[:4])
+        return f"{self._headline()}\n  {len(self)} parts: {few}{' …' if len(self) > 4 else ''}"
+
+    def _headline(self) -> str:
+        likely = "" if self.probability is None else f", probability {self.probability:.4g}"
+        return f"{self.target.label} in {self.target.step}: {self.value:.6g}{likely}"
+
+    def view(self) -> Iterator[ViewPart]:
+        yield self._headline()
+        rows = [(part.name, f"{part.share:+.6g}", part.what) for part in self.parts]
+        yield Table(("part", "share", "what it is"), rows, right=(1,), prose=(2,))
+        yield f"the sum of the parts minus the value: {self.difference:.1e}"
+
+    def first(self, count: int) -> "Attribution":
+        """The largest parts, and the others as one."""
+        rest = self.parts[count:]
+        if not rest:
+            return self
+        other = Part(f"{len(rest):,} others", math.fsum(part.share for part in rest), "")
+        return replace(self, parts=[*self.parts[:count], other])
+
+    def picture(self) -> str:
+        """The largest parts as bars, in SVG."""
+        rows = [(part.name, part.share) for part in self.first(SHOWN).parts]
+        note = f"the sum of {len(self)} parts minus the value is {self.difference:.0e}"
+        return pictures.bars(rows, self._headline(), note)
+
+    def plot(self, file: str | Path) -> None:
+        """Write the picture, as .svg or .png."""
+        pictures.save(self.picture(), file)
+
+    def to_json(self) -> dict[str, Any]:
+        """The target, its value, and every part."""
+        return {
+            "target": self.target.to_json(),
+            "value": self.value,
+            "probability": self.probability,
+            "parts": [part.to_json() for part in self.parts],
+            "sum": self.total,
+            "difference": self.difference,
+        }
+
+
+def attribute(
+    trace: Trace,
+    target: Wanted = None,
+    position: int | None = None,
+    *,
+    neurons: bool = False,
+    sources: str | None = None,
+) -> Attribution:
+    """A logit, the difference of two, a class score or a value as an exact sum of parts.
+
+    ``neurons`` splits feedforward networks into their neurons; ``sources="P[3,4]"`` splits a head
+    into the tokens that it read. The target is as in ``ablate``, the likeliest word unless one is
+    said: ``attribute(trace, " head")``, ``attribute(trace, (" head", " hand"))``.
+    """
+    neurons = arguments.truth("neurons", neurons)
+    wanted = targets.find(trace, target, position)
+    graph, value = trace.graph, trace[wanted.step]
+    if sources is not None:
+        graph.step(sources)
+    G = np.zeros(value.shape)
+    for cell, weight in wanted.cells:
+        G[cell] = weight
+    covectors, shares = {wanted.step: G}, dict[str, float]()
+    parts: list[Part] = []
+    for step in reversed(trace.steps):
+        held = covectors.pop(step.name, None)
+        if held is None:
+            continue
+        pulled = None
+        if not _is_part(trace, step, wanted.step, neurons):
+            rule = graph.rule(step)
+            pulled = rule.pull(graph, step.place, np.asarray(step.value), held)
+        if pulled is None:
+            parts += _parts(trace, step, held, split=step.name == sources)
+            continue
+        for name, more in pulled.covectors.items():
+            before = covectors.get(name)
+            covectors[name] = more if before is None else before + more
+        for name, share in pulled.constants.items():
+            timed = f"{name} at {step.place['time']}" if "time" in step.place else name
+            shares[timed] = shares.get(timed, 0.0) + share
+    parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
+    parts.sort(key=lambda part: -abs(part.share))
+    return Attribution(wanted, wanted.of(value), parts, wanted.probability(value))
+
+
+def _is_part(trace: Trace, step: Step, target: str, neurons: bool) -> bool:
+    """Whether a step is told as one part and not followed further."""
+    if step.name == target:
+        return False
+    if step.symbol == "D" and neurons:
+        return False
+    below = "time" in step.place and step.place["layer"] < trace.graph.layers
+    return below or step.symbol == "F" or step.symbol in WHOLE
+
+
+def _parts(trace: Trace, step: Step, G: Array, split: bool) -> Iterator[Part]:
+    """A step as one part, or as several: by neuron, by column, by the tokens that a head read."""
+    value = np.asarray(step.value, dtype=np.float64)
+    if step.symbol == "F":
+        shares = (G * value).sum(axis=1)
+        yield from (
+            Part(f"{step.name}({k})", float(share), f"neuron {k} of layer {step.place['layer']}")
+            for k, share in enumerate(shares)
+            if share
+        )
+        return
+    if split and step.symbol == "P":
+        mu, v = (trace[f"{letter}{step.name[1:]}"].astype(np.float64) for letter in ("mu", "v"))
+        shares = (mu * (G @ v.T)).sum(axis=0)
+        for j, (token, share) in enumerate(zip(trace.tokens(), shares, strict=True)):
+            if share:
+                yield Part(f"{step.name}:{j + 1}", float(share), f"{_what(step)}, from {token!r}")
+        return
+    if step.symbol == "X" and np.count_nonzero(G.any(axis=0)) > 1:
+        shares = (G * value).sum(axis=0)
+        tokens = trace.tokens()
+        for i, share in enumerate(shares):
+            token = f": {tokens[i]!r}" if i < len(tokens) else ""
+            yield Part(f"X:{i + 1}", float(share), f"the embedding at place {i + 1}{token}")
+        return
+    yield Part(step.name, float((G * value).sum()), _what(step))
+
+
+def _what(step: Step) -> str:
+    place = step.place
+    where = f" of layer {place['layer']}" if "layer" in place else ""
+    if step.symbol == "P":
+        return f"head {place['head']}{where}"
+    if step.symbol == "D":
+        return f"the feedforward network{where}"
+    if step.symbol == "X":
+        return "the embedding"
+    if step.symbol == "d":
+        return f"what time step {place['time']} added to the context{where}"
+    if "time" in place:
+        return f"what time step {place['time']} read from below"
+    return step.equation.title[:1].lower() + step.equation.title[1:]
+
+
+def _constant(name: str) -> str:
+    if name.startswith("Lambda_s"):
+        return "the segment"
+    if name.startswith("Lambda"):
+        return "the position"
+    path, _, time = name.partition(" at ")
+    kind = "the normalisation's bias" if path.endswith(".beta") else "a bias"
+    kind = "the normalisation's mean" if path.endswith(".mean") else kind
+    return f"{kind}, at time step {time}" if time else kind

@@ -1,0 +1,121 @@
+"""What a logit is owed to: parts that sum to it, for every family and kind of target."""
+
+import math
+
+import numpy as np
+import pytest
+from analyses.lively import FAMILIES, specimen, trace
+
+import vesalius as vs
+from vesalius.analyses.attribution import attribute
+from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+
+
+@pytest.mark.parametrize("neurons", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_parts_sum_to_the_target_in_double_precision(name, neurons):
+    found = attribute(trace(name, double=True), neurons=neurons)
+    assert abs(found.difference) < 1e-10
+    assert found.value == trace(name, double=True)[found.target.step][found.target.cells[0][0]]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_so_do_those_of_a_difference_of_two(name):
+    found = attribute(trace(name, double=True), (3, 5))
+    one, two = (attribute(trace(name, double=True), row) for row in (3, 5))
+    assert abs(found.difference) < 1e-10
+    assert found.value == pytest.approx(one.value - two.value, abs=1e-12)
+    for part in found.parts:
+        assert part.share == pytest.approx(one[part.name] - two[part.name], abs=1e-12)
+
+
+@pytest.mark.parametrize("settings", [{"variant": 1}, {"variant": 2}, {"tied": False}])
+@pytest.mark.parametrize("family", ["transformer", "gpt2"])
+def test_both_variants_and_untied_outputs(family, settings):
+    sizes = {"layers": 2, "embedding": 16, "heads": 2, "vocabulary": 20, "context": 8}
+    model = vs.create(family, **{**sizes, **settings})
+    model.state = {key: array.astype(np.float64) for key, array in model.state.items()}
+    for position in range(4):
+        found = attribute(vs.dissect(model, [1, 5, 3, 5]), 7, position, neurons=True)
+        assert abs(found.difference) < 1e-10
+
+
+def test_the_specimen_knows_its_heads():
+    found = attribute(trace("gpt"), " head")
+    assert (found.value, found.probability) == pytest.approx((9.0947, 0.4117), abs=5e-5)
+    assert len(found) == 27
+    first = [(part.name, round(part.share, 3)) for part in found.parts[:3]]
+    assert first == [("D[1]", 4.101), ("P[3,4]", 1.320), ("D[4]", 1.184)]
+
+
+def test_a_head_by_the_tokens_that_it_read():
+    whole, split = attribute(trace("gpt")), attribute(trace("gpt"), sources="P[3,4]")
+    tokens = [part for part in split.parts if part.name.startswith("P[3,4]:")]
+    assert len(tokens) == 3
+    assert math.fsum(part.share for part in tokens) == pytest.approx(whole["P[3,4]"], rel=1e-6)
+    assert tokens[0].what == "head 4 of layer 3, from ' shook'"
+
+
+def test_a_recurrent_network_by_time_step():
+    """The top layer's context is what each step added, as far as the gates have kept it."""
+    model, steps = specimen("lstm", double=True), trace("lstm", double=True)
+    found = attribute(steps)
+    row = found.target.cells[0][0][0]
+    seen = model.parameters.E[:, row] if model.parameters.U is None else model.parameters.U[row]
+    c, s = steps["c[2,3]"], steps["s[2,3]"]
+    kept = np.ones_like(c)
+    for i in (3, 2, 1):
+        carried = steps[f"d[2,{i}]"] * kept * s * np.tanh(c) / c
+        assert found[f"d[2,{i}]"] == pytest.approx(seen @ carried, abs=1e-12)
+        kept = kept * steps[f"p[2,{i}]"]
+
+
+def test_a_window_by_its_places():
+    names = {part.name for part in attribute(trace("ffnn")).parts}
+    assert {f"X:{i}" for i in range(1, 9)} <= names
+
+
+def test_what_was_cut_has_no_share():
+    cut = vs.dissect("gpt", "He shook his", edit={"P[3,4]": lambda P: 0 * P})
+    found = attribute(cut, " head")
+    assert found["P[3,4]"] == 0
+    assert abs(found.difference) < 1e-5
+
+
+def test_values_and_classes_are_targets_too():
+    for name, target in (("vit", ("z", 3)), ("tst", "4"), ("bert", ("z_C", 1))):
+        found = attribute(trace(name, double=True), target)
+        assert abs(found.difference) < 1e-10
+
+
+def test_pictures_and_json(tmp_path):
+    found = attribute(trace("gpt"))
+    for name in ("a.svg", "a.png"):
+        found.plot(tmp_path / name)
+    assert (tmp_path / "a.svg").read_text().startswith("<svg ")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg " in found._repr_html_()
+    said = found.to_json()
+    assert math.fsum(part["share"] for part in said["parts"]) == said["sum"]
+    with pytest.raises(WrongKind, match=r"saved as \.svg or \.png, got"):
+        found.plot(tmp_path / "a.pdf")
+
+
+def test_targets_that_are_none():
+    gpt = trace("gpt")
+    with pytest.raises(TokenOutOfRange, match="a target is one token; 'xyzzy' is 4"):
+        attribute(gpt, "xyzzy")
+    with pytest.raises(TokenOutOfRange, match="target 9999 is outside the vocabulary"):
+        attribute(gpt, 9999)
+    with pytest.raises(WrongLength, match="position must be below 3"):
+        attribute(gpt, " head", 3)
+    with pytest.raises(WrongKind, match="one word or class, or two"):
+        attribute(gpt, (1, 2, 3))
+    with pytest.raises(UnknownStep, match="there is no class 'Hat'"):
+        attribute(trace("vit"), "Hat")
+    with pytest.raises(WrongKind, match="this vit has one output, whatever the position"):
+        attribute(trace("vit"), position=2)
+    with pytest.raises(UnknownStep, match=r"no step 'P\[9,9\]' was recorded"):
+        attribute(gpt, sources="P[9,9]")
+    with pytest.raises(WrongLength, match="Z is 4096 x 3; expected 2 indices"):
+        attribute(gpt, ("Z", 1))
