@@ -1,4 +1,4 @@
-"""Verbs that move models between files and layouts."""
+"""Verbs on folders and files of models: what there is, what one holds, and other layouts."""
 
 from pathlib import Path
 
@@ -53,6 +53,26 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
     if as_json:
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
     return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")
+
+
+@click.command()
+@click.argument("folder", shell_complete=complete_models)
+@click.option("--no-values", is_flag=True, help="Headers alone: no search for NaN and copies.")
+@json_option
+def inspect(folder: str, no_values: bool, as_json: bool) -> None:
+    """What FOLDER holds: files, tensors and what each is, tokenizer, fit to its config.json.
+
+    Nothing is unpickled, and a broken folder is told as far as it goes. Exit code 0 if it is a
+    whole model, 1 if not.
+
+    Example: vesalius inspect ./from-a-colleague
+    """
+    from vesalius.inspection import inspect as run
+
+    found = run(folder, values=not no_values)
+    terminal.show_result(found, as_json)
+    if found.problems:
+        raise click.exceptions.Exit(1)
 
 
 @click.command()

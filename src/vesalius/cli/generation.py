@@ -16,6 +16,7 @@ from vesalius.cli.options import (
     lines_of,
     load,
 )
+from vesalius.views import Table
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -89,10 +90,9 @@ def generate(
             for slot, draw in draws:
                 shown[slot].setdefault("draws", []).append(draw.to_json(loaded.tokenizer))
         return terminal.show_json(shown if file or len(shown) > 1 else shown[0])
-    for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0])):
-        _show_draw(
-            loaded, f"sequence {slot + 1}" if len(results) > 1 else f"token {number + 1}", draw
-        )
+    for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0]), 1):
+        name = f"sequence {slot + 1}" if len(results) > 1 else f"token {number}"
+        _show_draw(loaded, name, draw)
     for result in results:
         if by_ids:
             click.echo(" ".join(map(str, [*(result.prompt or ()), *result.ids])))
@@ -167,4 +167,4 @@ def _show_draw(model: "Model", name: str, draw: "Draw") -> None:
     ]
     heads = ("", "id", "token", "logit", "after temperature", "probability")
     title = f"{name}: {shown['kept']:,} left by the cuts"
-    terminal.show(terminal.table(heads, rows, right=(1, 3, 4, 5), title=title))
+    terminal.show(Table(heads, rows, right=(1, 3, 4, 5), title=title))

@@ -97,14 +97,7 @@ def train(
         outcome = run(read, folder, resume=resume, callbacks=[callback], progress=progress)
     done = outcome.reason in ("finished", "patience")
     if as_json and first:
-        terminal.show_json(
-            {
-                "folder": str(outcome.folder),
-                "step": outcome.step,
-                "reason": outcome.reason,
-                "valid": outcome.valid,
-            }
-        )
+        terminal.show_json({**outcome.__dict__, "folder": str(outcome.folder)})
     elif first and done:
         click.echo(f"{outcome.folder / 'model'}: {outcome.reason} at step {outcome.step}")
     elif first:
@@ -150,6 +143,4 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
         result = replace(result, corpus="standard input")
     else:
         result = run(load(model), corpus, stride, dtype=dtype)
-    if as_json:
-        return terminal.show_json(result.to_json())
-    return terminal.show(result)
+    terminal.show_result(result, as_json)
