@@ -21,7 +21,7 @@ from vesalius.views import Cell, Part, Shown, Table, bytes_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vesalius.checkpoints.holding import Held
+    from vesalius.checkpoints.fitting import Held
     from vesalius.model import ModelLike
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -156,7 +156,7 @@ def count(model: "ModelLike", **changes: Any) -> Count:
     counted = count_config(config.change(**changes), name)
     if folder is None or changes:
         return counted
-    from vesalius.checkpoints.holding import held
+    from vesalius.checkpoints.fitting import held
 
     return replace(counted, checkpoint=held(folder, config))
 

@@ -40,7 +40,7 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
-from vesalius.families import FAMILIES, HUB_NAMES, family_of
+from vesalius.families import FAMILIES, HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -131,7 +131,8 @@ class Model(Shown):
 
     def __repr__(self) -> str:
         """The family, its sizes, the parameters and the tokenizer."""
-        sizes = ", ".join(f"{name} {size:,}" for name, size in self._sizes().items())
+        settings = self.config.to_json().items()
+        sizes = ", ".join(f"{name} {v:,}" for name, v in settings if type(v) is int and v)
         return "\n  ".join([f"Model: {self._headline()}", sizes, self._words()])
 
     def to_json(self) -> dict[str, Any]:
@@ -165,11 +166,6 @@ class Model(Shown):
 
     def _words(self) -> str:
         return "no tokenizer" if self.tokenizer is None else repr(self.tokenizer)
-
-    def _sizes(self) -> dict[str, int]:
-        """The settings that are numbers of something."""
-        settings = self.config.to_json().items()
-        return {name: value for name, value in settings if type(value) is int and value}
 
     @cached_property
     def parameters(self) -> Any:
@@ -224,20 +220,18 @@ class Model(Shown):
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = dict(self.state)
-        text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        there = folder.is_dir()
+        written = {"config.json": config, PREPROCESSING: self.preprocessing}
+        written[GENERATION] = self.generation_config
+        if layout == "huggingface" and family_of(self.config).reads == "images":
+            side = self.config.symbols()["H"]
+            written[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
         with (
             exchanging.replaced(folder, self._replaces(folder))
-            if there
+            if folder.is_dir()
             else files.new_folder(folder) as stage
         ):
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
-            (stage / "config.json").write_text(text, encoding="utf-8")
-            kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
-            if layout == "huggingface" and family_of(self.config).reads == "images":
-                side = self.config.symbols()["H"]
-                kept[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
-            for name, said in kept.items():
+            for name, said in written.items():
                 if said:
                     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
                     (stage / name).write_text(text, encoding="utf-8")
@@ -307,8 +301,6 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
     Transformers for text are initialised as GPT-2 and BERT are, vit by Glorot and Bengio, others as
     PyTorch does. Its generator draws the numbers, so that it has to be installed.
     """
-    from vesalius.families import configuration
-
     config = configuration(family, **settings)
     seed = arguments.whole("seed", seed, least=0, below=2**63)
     build = family_of(config).network.get()
@@ -364,13 +356,17 @@ def load_folder(
     """
     described = _description(folder)
     tensors = files.read_folder(folder) if tensors is None else tensors
-    config = _config(described, {name: a.shape for name, a in tensors.arrays.items()})
-    tensors = _of_one_precision(tensors)
-    own = "vesalius" in described
-    read = _own_state if own else huggingface.read_state
-    state = read(config, tensors.arrays, ignore_extra)
+    arrays = tensors.arrays
+    config = _config(described, {name: array.shape for name, array in arrays.items()})
+    if tensors.dtype == "float64":  # for all where some have it: a network runs in one precision
+        arrays = {name: array.astype("float64", copy=False) for name, array in arrays.items()}
+    if "vesalius" in described:
+        rows = tables.own_rows(config)
+        state = tables.read_state(config, rows, arrays, tied={}, ignore_extra=ignore_extra)
+    else:
+        state = huggingface.read_state(config, arrays, ignore_extra)
     if not allow_non_finite:
-        _require_finite(tensors.arrays, state)
+        _require_finite(arrays, state)
     tokenizer = read_tokenizer(folder)
     vocabulary = getattr(config, "vocabulary", None)
     if tokenizer is not None and vocabulary is not None and tokenizer.rows > vocabulary:
@@ -389,14 +385,6 @@ def load_folder(
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
     return Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
-
-
-def _of_one_precision(tensors: files.Tensors) -> files.Tensors:
-    """Double precision for all where some have it: a network runs in one."""
-    if tensors.dtype != "float64":
-        return tensors
-    wide = {k: a.astype("float64", copy=False) for k, a in tensors.arrays.items()}
-    return files.Tensors(wide, tensors.dtype)
 
 
 def read_config(folder: Path) -> Config:
@@ -419,12 +407,8 @@ def _description(folder: Path) -> dict[str, Any]:
 
 
 def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:
-    if "vesalius" in described:
-        return _own_config(described)
-    return huggingface.read_config(described, shapes)
-
-
-def _own_config(described: dict[str, Any]) -> Config:
+    if "vesalius" not in described:
+        return huggingface.read_config(described, shapes)
     settings = {k: v for k, v in described.items() if k not in ("vesalius", "dtype")}
     family = described["vesalius"]
     if not isinstance(family, str) or family not in FAMILIES:
@@ -434,13 +418,6 @@ def _own_config(described: dict[str, Any]) -> Config:
         return FAMILIES[family].config().change(**settings)
     except ValueError as error:
         raise UnknownConfiguration(f"config.json cannot be used: {error}") from error
-
-
-def _own_state(
-    config: Config, tensors: Mapping[str, Array], ignore_extra: bool
-) -> dict[str, Array]:
-    rows = [tables.Row(name, name) for name in layout.shapes(config)]
-    return tables.read_state(config, rows, tensors, tied={}, ignore_extra=ignore_extra)
 
 
 def _require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> None:

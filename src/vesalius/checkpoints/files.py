@@ -20,13 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints.plain import (
-    LFS_POINTER,
-    read_json,
-    replacing,
-    require_contents,
-    require_file,
-)
+from vesalius.checkpoints.plain import read_json, replacing, require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
 
@@ -121,8 +115,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def without_weights(folder: Path) -> NotACheckpoint:
     if pickled := pickled_files(folder):
-        with pickled[0].open("rb") as stream:
-            require_contents(pickled[0], stream.read(len(LFS_POINTER)))
+        require_file(pickled[0])
         return NotACheckpoint(
             f"{folder} holds {pickled[0].name}, which is pickled and never read on its own; "
             f"convert it with: vesalius convert {folder} NEW_FOLDER"
@@ -203,8 +196,6 @@ def _parsed(file: Path) -> tuple[dict[str, Any], int]:
     size = file.stat().st_size
     with file.open("rb") as stream:
         first = stream.read(8)
-        require_contents(file, first + stream.read(32))
-        stream.seek(8)
         length = int.from_bytes(first, "little")
         if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
             raise BrokenFile(
@@ -315,7 +306,11 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         yield stage
         for path in (*stage.rglob("*"), stage):
             sync(path)
-        _rename(stage, target)
+        try:
+            stage.rename(target)
+        except OSError:
+            _require_free(target)  # someone else was faster
+            raise
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         for parent in parents:
@@ -324,14 +319,6 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         raise
     for path in (target, *parents):
         sync(path.parent)
-
-
-def _rename(stage: Path, target: Path) -> None:
-    try:
-        stage.rename(target)
-    except OSError:
-        _require_free(target)  # someone else was faster
-        raise
 
 
 def _require_free(target: Path) -> None:

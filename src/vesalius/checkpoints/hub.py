@@ -11,17 +11,9 @@ from vesalius.errors import UnknownModel, Unreachable, nearest
 from vesalius.families import HUB_NAMES, names
 
 WANTED = (
-    "config.json",
-    "generation_config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "model-*.safetensors",
-    "tokenizer.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    "tokenizer_config.json",
-    "preprocessor_config.json",
+    *("config.json", "generation_config.json", "preprocessor_config.json"),
+    *("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
+    *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"),
 )
 
 

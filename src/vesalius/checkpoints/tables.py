@@ -96,6 +96,11 @@ def both(ours: str, theirs: str) -> list[Row]:
     return [Row(f"{ours}.{kind}", f"{theirs}.{kind}") for kind in ("weight", "bias")]
 
 
+def own_rows(config: Config) -> list[Row]:
+    """The table of our own layout: every name is its own."""
+    return [Row(name, name) for name in layout.shapes(config)]
+
+
 def spread(rows: Sequence[Row], config: Config) -> list[Row]:
     """The rows that a configuration has, one for every layer."""
     wanted = layout.shapes(config)
