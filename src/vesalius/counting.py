@@ -15,7 +15,7 @@ from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config
 from vesalius.families.costs import Component, sum_of
-from vesalius.families.formulas import Formula
+from vesalius.families.formulas import value_of, with_numbers
 from vesalius.views import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
@@ -116,23 +116,23 @@ class Count(Shown):
 
 def _size(component: Component, symbols: dict[str, Any]) -> int:
     """The parameters of one of these components, its parts with their repetitions."""
-    if component.formula is not None:
-        return component.formula.value(symbols)
-    return sum(part.times.value(symbols) * _size(part, symbols) for part in component.parts)
+    if component.formula:
+        return value_of(component.formula, symbols)
+    return sum(value_of(part.times, symbols) * _size(part, symbols) for part in component.parts)
 
 
 def _rows(
     components: tuple[Component, ...], symbols: dict[str, Any], total: int, depth: int, times: int
 ) -> Iterator[Row]:
     for component in components:
-        size, repeated = _size(component, symbols), component.times.value(symbols)
+        size, repeated = _size(component, symbols), value_of(component.times, symbols)
         formula = component.formula
         yield Row(
             depth,
             component.symbol,
             component.name,
-            formula.text if formula else sum_of(component.parts),
-            formula.with_numbers(symbols) if formula else "",
+            formula or sum_of(component.parts),
+            with_numbers(formula, symbols) if formula else "",
             size,
             times * repeated,
             size * times * repeated / total,
@@ -302,17 +302,17 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     symbols["a"] = activation.cost if activation else 0
     batch = _whole("batch", batch)
 
-    def all_of(formula: Formula, times: Formula) -> int:
-        return batch * times.value(symbols) * formula.value(symbols)
+    def all_of(formula: str, times: str) -> int:
+        return batch * value_of(times, symbols) * value_of(formula, symbols)
 
     rows = tuple(
         CostRow(
             op.equation,
             op.name,
-            op.products.text,
-            op.times.value(symbols),
+            op.products,
+            value_of(op.times, symbols),
             all_of(op.products, op.times),
-            all_of(op.backward, op.times),
+            all_of(op.backward or f"2 ({op.products})", op.times),
             all_of(op.pointwise, op.times),
         )
         for op in family.operations(config)
@@ -323,7 +323,7 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     )
     memory = {"parameters": P, "gradients": P, "Adam's moments": 2 * P, "activations": activations}
     state = family.decode_state(config)
-    kept = (state.name, 4 * state.formula.value(symbols)) if state else None
+    kept = (state.name, 4 * value_of(state.formula, symbols)) if state else None
     return Cost(name or family.name, symbols["n"], batch, rows, memory, kept)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from vesalius.families import ffnn
 from vesalius.families.config import setting
-from vesalius.families.costs import Component, Memory, Operation, memory
+from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
 from vesalius.families.recurrent import (
     RecurrentConfig,
@@ -39,9 +39,9 @@ def operations(config: ElmanConfig) -> list[Operation]:
 
 def activation_memory(config: ElmanConfig) -> list[Memory]:
     return [
-        memory("embeddings", "n d_e"),
-        memory("states", "n d_o", times="L"),
-        memory("log-probabilities", "n |V|"),
+        Memory("embeddings", "n d_e"),
+        Memory("states", "n d_o", times="L"),
+        Memory("log-probabilities", "n |V|"),
     ]
 
 
@@ -59,7 +59,7 @@ FAMILY = Family(
     components=components,
     operations=operations,
     activation_memory=activation_memory,
-    decode_state=lambda config: memory("state, in all", "L d_o"),
+    decode_state=lambda config: Memory("state, in all", "L d_o"),
     other_counts=other_counts,
     parameters=Lazy("vesalius.equations:ElmanLM"),
     run=Lazy("vesalius.equations.runs:recurrent"),

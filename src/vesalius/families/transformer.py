@@ -15,15 +15,7 @@ from vesalius.families.blocks import (
     positions,
 )
 from vesalius.families.config import again, setting
-from vesalius.families.costs import (
-    Component,
-    Memory,
-    Operation,
-    embedding,
-    memory,
-    operation,
-    output,
-)
+from vesalius.families.costs import Component, Memory, Operation, embedding, output
 from vesalius.families.family import Count, Family, Lazy, Size, other_tying
 
 
@@ -79,30 +71,30 @@ def components(config: TransformerConfig) -> tuple[Component, ...]:
 def operations(config: TransformerConfig) -> list[Operation]:
     norm = NORM if config.symbols()["centred"] else RMS_NORM
     if config.variant == 1:
-        before, after = [operation("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
+        before, after = [Operation("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
     else:
-        before = [operation("7", "positions", pointwise="n d_e")]
-        after = [operation("35", "final normalisation", pointwise=norm)]
+        before = [Operation("7", "positions", pointwise="n d_e")]
+        after = [Operation("35", "final normalisation", pointwise=norm)]
     return [
         *before,
         *block_operations(config.variant, layer_norm=norm),
         *after,
-        operation("9", "logits", f"2 n d_e {words(config)}"),
-        operation("10", "softmax", pointwise=f"5 n {words(config)}"),
+        Operation("9", "logits", f"2 n d_e {words(config)}"),
+        Operation("10", "softmax", pointwise=f"5 n {words(config)}"),
     ]
 
 
 def activation_memory(config: TransformerConfig) -> list[Memory]:
     statistics = 2 if config.symbols()["centred"] else 1
     return [
-        memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
+        Memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
         block_memory(config),
-        memory("log-probabilities", f"n {words(config)}"),
+        Memory("log-probabilities", f"n {words(config)}"),
     ]
 
 
 def decode_state(config: TransformerConfig) -> Memory | None:
-    return memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
+    return Memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
 
 
 def other_counts(config: TransformerConfig, count: Count) -> dict[str, int]:
