@@ -134,11 +134,6 @@ def bytes_of(size: int) -> str:
     """A size in the unit that suits it, to four digits."""
     units = ("bytes", "kB", "MB", "GB", "TB")
     power = min((len(str(size)) - 1) // 3, len(units) - 1)
-    if power == 0:
-        return f"{size} bytes"
     whole, rest = divmod(size, 1000**power)
-    return (
-        f"{whole:,} {units[power]}"
-        if whole >= 1000
-        else (f"{whole + rest / 1000**power:.4g} {units[power]}")
-    )
+    number = f"{whole:,}" if whole >= 1000 else f"{whole + rest / 1000**power:.4g}"
+    return f"{number} {units[power]}"

@@ -31,13 +31,10 @@ def configured(
     """What the recipe says, and for the rest what the data imply."""
     required: dict[str, Any] = dict(objective.settings)
     if started is not None:
-        heads: dict[str, Any] = {
-            name: implied[name] for name in ("outputs", "classes") if name in implied
-        }
+        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes")}
         changes: dict[str, Any] = {**heads, **required, **recipe.model}
-        if recipe.family is not None and type(configuration(recipe.family)) is not type(
-            started.config
-        ):
+        family = None if recipe.family is None else family_of(configuration(recipe.family)).name
+        if family not in (None, started.family):
             raise ImpossibleSetting(
                 f"init is a model of {family_of(started.config).name}, not of {recipe.family}; "
                 f"leave family out"
