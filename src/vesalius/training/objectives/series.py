@@ -14,17 +14,7 @@ from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import (
-    BATCH,
-    SEED,
-    HeldOut,
-    Objective,
-    Source,
-    changed,
-    counted,
-    cross_entropy,
-    preprocessing_of,
-)
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -63,11 +53,11 @@ class SeriesObjective(Objective):
             implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
-            preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
+            preprocessing={**kept, "names": train.names, **self.changed(data, KEPT)},
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
-        kept, config = preprocessing_of(model), model.config
+        kept, config = self.preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
         context: int = config.context  # type: ignore[attr-defined]
         known = {name: kept[name] for name in KEPT if name in kept}
@@ -139,10 +129,10 @@ class SeriesClasses(SeriesObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["series"], batch["real"])
-        return cross_entropy("classes", logits, batch["labels"], network.training), state
+        return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("classes", len(batch["labels"]))
+        return self.counted("classes", len(batch["labels"]))
 
 
 class SeriesValues(SeriesObjective):

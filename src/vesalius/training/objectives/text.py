@@ -33,16 +33,7 @@ from vesalius.machine import usable_cache
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives.objective import (
-    BATCH,
-    SEED,
-    HeldOut,
-    Objective,
-    Source,
-    counted,
-    cross_entropy,
-    targets,
-)
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -122,10 +113,10 @@ class NextToken(TextObjective):
             state = tuple(part.detach().to(like.dtype) for part, like in pairs)
         else:
             logits = network(batch["ids"])
-        return cross_entropy("token", logits, batch["targets"], network.training), state
+        return self.cross_entropy("token", logits, batch["targets"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("token", targets(batch))
+        return self.counted("token", self.targets(batch))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +167,13 @@ class MaskedTokens(TextObjective):
         out = network(batch["ids"], batch["segments"], batch["real"], chosen)
         sums: Sums = {}
         if out.mlm is not None:
-            sums |= cross_entropy("mlm", out.mlm, batch["targets"][chosen], network.training)
+            sums |= self.cross_entropy("mlm", out.mlm, batch["targets"][chosen], network.training)
         if "next" in batch and out.nsp is not None:
-            sums |= cross_entropy("nsp", out.nsp, batch["next"], network.training)
+            sums |= self.cross_entropy("nsp", out.nsp, batch["next"], network.training)
         return sums, state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("mlm", targets(batch)) | counted("nsp", len(batch["ids"]))
+        return self.counted("mlm", self.targets(batch)) | self.counted("nsp", len(batch["ids"]))
 
     def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
         """The same means without PyTorch."""
