@@ -4,15 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.families.blocks import (
-    NORM,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    neurons,
-    norm,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation, embedding
 from vesalius.families.family import Count, Family, Lazy, Size
@@ -66,13 +59,13 @@ def components(config: BertConfig) -> tuple[Component, ...]:
         embedding(),
         Component("Λᵖ", "positional encoding", "d_e n"),
         Component("Λˢ", "segment encoding", "segments d_e"),
-        norm("Ξₑ"),
-        block_components(),
+        blocks.norm("Ξₑ"),
+        blocks.block_components(),
         *((Component("Πᶜ", "pooler", "d_e (d_e + 1)"),) if config.pooler else ()),
     )
     mlm = (
         Component("Πᴹ", "dense layer", "d_e (d_e + 1)"),
-        norm("Ξₘ"),
+        blocks.norm("Ξₘ"),
         Component("bᴱ", "embedding bias", "|V|"),
     )
     heads = (
@@ -84,14 +77,15 @@ def components(config: BertConfig) -> tuple[Component, ...]:
 
 
 def operations(config: BertConfig) -> list[Operation]:
-    rows = [Operation("51", "positions and segments, normalised", pointwise=f"2 n d_e + {NORM}")]
-    rows += block_operations(1)
+    added = f"2 n d_e + {blocks.NORM}"
+    rows = [Operation("51", "positions and segments, normalised", pointwise=added)]
+    rows += blocks.block_operations(1)
     if config.pooler:
         rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
     if config.mlm_head:
         rows += [
             Operation("53", "dense layer of the MLM head", "2 n d_e²", "n (a + 1) d_e"),
-            Operation("54", "its normalisation", pointwise=NORM),
+            Operation("54", "its normalisation", pointwise=blocks.NORM),
             Operation("55", "logits", "2 n d_e |V|", "n |V|"),
             Operation("56", "softmax", pointwise="5 n |V|"),
         ]
@@ -104,11 +98,12 @@ def operations(config: BertConfig) -> list[Operation]:
 
 
 def activation_memory(config: BertConfig) -> list[Memory]:
-    rows = [Memory("embeddings and their normalisation", "n (2 d_e + 2)"), block_memory(config)]
+    rows = [Memory("embeddings and their normalisation", "n (2 d_e + 2)")]
+    rows.append(blocks.block_memory(config))
     if config.pooler:
         rows.append(Memory("pooler", "d_e"))
     if config.mlm_head:
-        rows.append(Memory("MLM head", f"n ({neurons(config, 'd_e', more=1)} + 2 + |V|)"))
+        rows.append(Memory("MLM head", f"n ({blocks.neurons(config, 'd_e', more=1)} + 2 + |V|)"))
     if config.nsp_head:
         rows.append(Memory("NSP head", "2"))
     if config.labels:

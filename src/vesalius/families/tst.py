@@ -3,15 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.families.blocks import (
-    POSITIONS,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    neurons,
-    positions,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
@@ -29,7 +22,9 @@ class TSTConfig(BlocksConfig):
     normalisation: str = setting(
         "batch", "Ξ", "batch or layer normalisation", choices=("batch", "layer")
     )
-    positions: str = setting("learned", "Λ", "kind of positional encodings", choices=POSITIONS)
+    positions: str = setting(
+        "learned", "Λ", "kind of positional encodings", choices=blocks.POSITIONS
+    )
     head: str = setting(
         "classes",
         "Πʸ",
@@ -60,8 +55,8 @@ def components(config: TSTConfig) -> tuple[Component, ...]:
     return (
         Component("E", "projection of the channels", "d_e C"),
         Component("bₑ", "its bias", "d_e"),
-        positions(config.positions),
-        block_components(),
+        blocks.positions(config.positions),
+        blocks.block_components(),
         Component("Πʸ", "output layer", read_out),
     )
 
@@ -72,7 +67,7 @@ def operations(config: TSTConfig) -> list[Operation]:
     return [
         Operation("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
         Operation("7", "positions", pointwise="n d_e"),
-        *block_operations(1, batch_norm=config.normalisation == "batch"),
+        *blocks.block_operations(1, batch_norm=config.normalisation == "batch"),
         Operation("7.2", "activation", pointwise="n a d_e"),
         series if config.head == "series" else flat,
     ]
@@ -82,8 +77,8 @@ def activation_memory(config: TSTConfig) -> list[Memory]:
     outputs = "n C" if config.head == "series" else "|Y|"
     return [
         Memory("series", "n C"),
-        block_memory(config, batch_norm=config.normalisation == "batch"),
-        Memory("activation", neurons(config, "n d_e")),
+        blocks.block_memory(config, batch_norm=config.normalisation == "batch"),
+        Memory("activation", blocks.neurons(config, "n d_e")),
         Memory("outputs", outputs),
     ]
 

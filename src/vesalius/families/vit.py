@@ -4,14 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.families.blocks import (
-    NORM,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    norm,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Count, Family, Lazy, Size
@@ -66,8 +60,8 @@ def components(config: ViTConfig) -> tuple[Component, ...]:
         Component("bₑ", "its bias", "d_e"),
         Component("x_class", "class token", "d_e"),
         Component("Λ", "positional encoding", "d_e n"),
-        block_components(config.qkv_bias),
-        norm("Ξₑ"),
+        blocks.block_components(config.qkv_bias),
+        blocks.norm("Ξₑ"),
     ]
     if config.pooler:
         rows.append(Component("Πᶜ", "pooler", "d_e (d_e + 1)"))
@@ -86,8 +80,8 @@ def operations(config: ViTConfig) -> list[Operation]:
         # The image needs no gradient, so the backward pass has the weights' products only.
         Operation("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
         Operation("7", "positions", pointwise="n d_e"),
-        *block_operations(2, qkv_bias=config.qkv_bias),
-        Operation("35", "final normalisation", pointwise=NORM),
+        *blocks.block_operations(2, qkv_bias=config.qkv_bias),
+        Operation("35", "final normalisation", pointwise=blocks.NORM),
     ]
     if config.pooler:
         rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
@@ -102,7 +96,7 @@ def operations(config: ViTConfig) -> list[Operation]:
 def activation_memory(config: ViTConfig) -> list[Memory]:
     rows = [
         Memory("patches", "(n − 1) P² C"),
-        block_memory(config),
+        blocks.block_memory(config),
         Memory("final normalisation", "n (2 d_e + 2)"),
     ]
     if config.pooler:
