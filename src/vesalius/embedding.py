@@ -17,6 +17,7 @@ from vesalius import equations as eq
 from vesalius.arguments import Progress, silent
 from vesalius.capabilities import context_of, require_fits, require_served, tokenizer_of
 from vesalius.checkpoints import files
+from vesalius.checkpoints.plain import replacing
 from vesalius.equations import OneHot
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
@@ -64,8 +65,8 @@ class Embeddings(Shown):
         file = Path(file)
         require_saveable(file, self.what)
         if file.suffix == ".npy":
-            with files.staged(file.parent) as stage:
-                np.save(stage / file.name, self.vectors)
+            with replacing(file) as place, place.open("wb") as opened:
+                np.save(opened, self.vectors)
             return
         arrays = (
             {str(i): array for i, array in enumerate(self.vectors)}

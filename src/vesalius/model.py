@@ -18,16 +18,8 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments, naming
-from vesalius.checkpoints import (
-    exchanging,
-    files,
-    hub,
-    huggingface,
-    layout,
-    plain,
-    preprocessor,
-    tables,
-)
+from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, preprocessor, tables
+from vesalius.checkpoints.plain import read_json
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
@@ -225,11 +217,7 @@ class Model(Shown):
         if layout == "huggingface" and family_of(self.config).reads == "images":
             side = self.config.symbols()["H"]
             written[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
-        with (
-            exchanging.replaced(folder, self._replaces(folder))
-            if folder.is_dir()
-            else files.new_folder(folder) as stage
-        ):
+        with exchanging.written(folder, self._replaces(folder)) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             for name, said in written.items():
                 if said:
@@ -375,12 +363,12 @@ def load_folder(
             f"{vocabulary - 1}; they do not belong together"
         )
     preprocessing, generation = (
-        plain.read_json(folder / name) if (folder / name).exists() else {}
+        read_json(folder / name) if (folder / name).exists() else {}
         for name in (PREPROCESSING, GENERATION)
     )
     images = family_of(config).reads == "images"
     if not preprocessing and images and (folder / preprocessor.FILE).exists():
-        theirs = plain.read_json(folder / preprocessor.FILE)
+        theirs = read_json(folder / preprocessor.FILE)
         preprocessing = preprocessor.read(theirs, described, config.symbols()["C"])
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
@@ -403,7 +391,7 @@ def read_config(folder: Path) -> Config:
 def _description(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").exists():
         raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
-    return plain.read_json(folder / "config.json")
+    return read_json(folder / "config.json")
 
 
 def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:

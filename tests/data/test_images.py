@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from published import published
 
+from vesalius.data.batches import require_labels
 from vesalius.data.images import (
     Images,
     LabelledImages,
@@ -491,10 +492,10 @@ def test_parts_that_do_not_belong_together_are_refused(grey, coloured):
         LabelledImages(training=grey["training"], validation=coloured["validation"], batch=4)
     bare = Images(grey["training"].pixels)
     with pytest.raises(UnusableData, match="the training part has no labels"):
-        LabelledImages(training=bare, validation=grey["validation"], batch=4)
+        require_labels(bare, grey["validation"])
     named = Images(grey["training"].pixels, grey["training"].labels, ("a", "b"))
     with pytest.raises(UnusableData, match="are a, b, those to validate on without names"):
-        LabelledImages(training=named, validation=grey["validation"], batch=4)
+        require_labels(named, grey["validation"])
     with pytest.raises(UnusableData, match="expected grey images"):
         PixelSequences(**coloured, batch=4, levels=8)
 

@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -258,35 +257,6 @@ def _offset(file: Path, name: str, entry: Any) -> tuple[int, int]:
 def _short(text: str) -> str:
     """What a damaged header says can be as long as the file."""
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-@contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write files in that take their places in ``folder`` once all are written.
-
-    Each file is replaced whole, one after the other, which is enough for one file; a folder of
-    several is a matter of ``exchanging``.
-    """
-    stage = Path(tempfile.mkdtemp(prefix=SAVING, dir=folder))
-    try:
-        yield stage
-        written = sorted(stage.iterdir())
-        for file in written:
-            sync(file)
-        for file in written:
-            file.replace(folder / file.name)
-        sync(folder)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-
-
-@contextmanager
-def free_folder(target: Path) -> Iterator[Path]:
-    """A folder to write in that becomes ``target``, where there is none or an empty one."""
-    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
-        raise AlreadyThere(f"{target} is there already and not empty; give a new folder")
-    with (staged if target.is_dir() else new_folder)(target) as stage:
-        yield stage
 
 
 @contextmanager

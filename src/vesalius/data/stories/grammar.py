@@ -17,14 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.data.stories.graph import graph
-from vesalius.data.stories.notation import (
-    END,
-    Slot,
-    Word,
-    read_rules,
-    read_table,
-    read_words,
-)
+from vesalius.data.stories.notation import END, Slot, Word, read_rules, read_table, read_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
 
 STOP = "."
