@@ -88,7 +88,14 @@ class Draw:
 
     @cached_property
     def penalised(self) -> Logits:
-        return penalise(self.logits, self.before, self.how.repetition_penalty)
+        """Keskar et al. 2019: positive logits of earlier tokens divided, negative multiplied."""
+        penalty = self.how.repetition_penalty
+        if penalty == 1 or not len(self.before):
+            return self.logits
+        seen, changed = np.unique(self.before), self.logits.copy()
+        logits = self.logits[seen]
+        changed[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
+        return changed
 
     @cached_property
     def tempered(self) -> Float[Array, " V"]:
@@ -113,15 +120,6 @@ class Draw:
         likely = np.flatnonzero(self.probabilities)
         sums = self.probabilities[likely].cumsum()
         return int(likely[np.searchsorted(sums[:-1], self.chance * sums[-1], side="right")])
-
-
-def penalise(logits: Logits, before: Int[Array, " n"], penalty: float) -> Logits:
-    """Keskar et al. 2019: positive logits of earlier tokens divided, negative ones multiplied."""
-    if penalty == 1 or not len(before):
-        return logits
-    seen, changed = np.unique(before), logits.copy()
-    changed[seen] = np.where(logits[seen] > 0, logits[seen] / penalty, logits[seen] * penalty)
-    return changed
 
 
 def cuts(tempered: Logits, how: Sampling) -> Bool[Array, " V"]:
