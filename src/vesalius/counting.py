@@ -5,7 +5,7 @@ what its file holds is counted too, and where that differs from the formula is s
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +42,6 @@ class Row:
     share: float
     """Of the total, with all its repetitions."""
 
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
-
 
 @dataclass(frozen=True, repr=False)
 class Count(Shown):
@@ -70,7 +67,7 @@ class Count(Shown):
             "name": self.name,
             "family": self.family,
             "config": self.config.to_json(),
-            "components": [row.to_json() for row in self.rows],
+            "components": [asdict(row) for row in self.rows],
             "formula": self.formula,
             "total": self.total,
             "bytes": self.bytes,
@@ -153,12 +150,17 @@ def count(model: "ModelLike", **changes: Any) -> Count:
     Of a specimen or a folder the weights are looked at too, unless a setting is changed.
     """
     config, name, folder = described(model)
-    counted = count_config(config.change(**changes), name)
-    if folder is None or changes:
-        return counted
-    from vesalius.checkpoints.fitting import held
+    config = config.change(**changes)
+    family, symbols, total = family_of(config), config.symbols(), parameters(config)
+    parts = family.components(config)
+    rows = tuple(_rows(parts, symbols, total, 0, 1))
+    also = family.other_counts(config, parameters)
+    checkpoint = None
+    if folder is not None and not changes:
+        from vesalius.checkpoints.fitting import held
 
-    return replace(counted, checkpoint=held(folder, config))
+        checkpoint = held(folder, config)
+    return Count(name, family.name, config, rows, sum_of(parts), total, also, checkpoint)
 
 
 def described(model: Any) -> "tuple[Config, str, Path | None]":
@@ -176,15 +178,6 @@ def described(model: Any) -> "tuple[Config, str, Path | None]":
     return read_config(folder), str(model), folder
 
 
-def count_config(config: Config, name: str = "") -> Count:
-    """Count the parameters of a configuration."""
-    family, symbols, total = family_of(config), config.symbols(), parameters(config)
-    parts = family.components(config)
-    rows = tuple(_rows(parts, symbols, total, 0, 1))
-    also = family.other_counts(config, parameters)
-    return Count(name or family.name, family.name, config, rows, sum_of(parts), total, also)
-
-
 @dataclass(frozen=True)
 class CostRow:
     """One equation's cost, with all its repetitions; ``formula`` is that of one."""
@@ -198,9 +191,6 @@ class CostRow:
     backward: int
     pointwise: int
     """Operations of a forward pass outside matrix products."""
-
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,7 +224,7 @@ class Cost(Shown):
             "length": self.length,
             "batch": self.batch,
             "multiply_add": 2,
-            "equations": [row.to_json() for row in self.rows],
+            "equations": [asdict(row) for row in self.rows],
             "forward": self.forward,
             "training_step": self.training_step,
             "pointwise": self.pointwise,
@@ -289,13 +279,12 @@ def _label(equation: str) -> str:
 
 
 def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
-    """What a named size, a family or a model costs: operations by equation, memory of training."""
+    """What a named size, a family or a model costs: operations by equation, memory of training.
+
+    That is on ``batch`` sequences of ``length``, its longest unless said.
+    """
     config, name, _ = described(model)
-    return cost_config(config.change(**changes), length, batch, name)
-
-
-def cost_config(config: Config, length: int | None = None, batch: int = 1, name: str = "") -> Cost:
-    """What a configuration costs on ``batch`` sequences of ``length``, its longest unless said."""
+    config = config.change(**changes)
     family = family_of(config)
     symbols = {**config.symbols(), "n": _length(config, length)}
     activation = ACTIVATIONS.get(symbols.get("activation", ""))
@@ -324,7 +313,7 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     memory = {"parameters": P, "gradients": P, "Adam's moments": 2 * P, "activations": activations}
     state = family.decode_state(config)
     kept = (state.name, 4 * value_of(state.formula, symbols)) if state else None
-    return Cost(name or family.name, symbols["n"], batch, rows, memory, kept)
+    return Cost(name, symbols["n"], batch, rows, memory, kept)
 
 
 def _length(config: Config, length: int | None) -> int:

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,6 @@ class Difference:
                 return f"tied copy, by config.json: {self.tensor}, {held}"
         return f"{self.kind}: {self.tensor}, {held}"
 
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
-
 
 @dataclass(frozen=True)
 class Place:
@@ -75,10 +72,6 @@ class Fit:
 
     places: dict[str, Place]
     differences: tuple[Difference, ...]
-
-    @property
-    def fits(self) -> bool:
-        return all(difference.harmless for difference in self.differences)
 
 
 def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
@@ -196,7 +189,7 @@ class Held:
         return [said, *(f"{f'{n:+,}':>{width}}  {words}" for words, n in groups)]
 
     def to_json(self) -> dict[str, Any]:
-        differences = [difference.to_json() for difference in self.differences]
+        differences = [asdict(difference) for difference in self.differences]
         return {**self.__dict__, "differences": differences, "fits": self.fits}
 
 

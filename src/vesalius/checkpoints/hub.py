@@ -42,14 +42,10 @@ def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
     )
 
     try:
-        return Path(
-            snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=[*WANTED],
-                local_files_only=local_files_only,
-            )
+        folder = snapshot_download(
+            name, revision=revision, allow_patterns=[*WANTED], local_files_only=local_files_only
         )
+        return Path(folder)
     except RevisionNotFoundError as error:
         raise UnknownModel(f"{name} has no revision {revision!r}") from error
     except GatedRepoError as error:
