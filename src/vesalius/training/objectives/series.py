@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vesalius.arguments import Progress
 from vesalius.data import parts, preprocessing, series
@@ -30,6 +30,8 @@ class SeriesObjective(Objective):
     """Series of the same channels, z-scored."""
 
     data = SeriesData
+    any_stretch: ClassVar[bool] = False
+    """Whether a series may be evaluated in stretches as long as the model's context."""
 
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: SeriesData = recipe.data  # type: ignore[assignment]
@@ -61,7 +63,9 @@ class SeriesObjective(Objective):
         channels: int = config.channels  # type: ignore[attr-defined]
         context: int = config.context  # type: ignore[attr-defined]
         known = {name: kept[name] for name in KEPT if name in kept}
-        data = self.in_windows(SeriesData(corpus=corpus, **known), context)
+        data = SeriesData(corpus=corpus, **known)
+        if self.any_stretch and data.window is None:
+            data = data.change(window=context)
         part = parts.held_out_series(data)
         for values in part.values:
             if values.shape[1] != channels or len(values) > context:
@@ -89,10 +93,6 @@ class SeriesObjective(Objective):
         """The scaling of targets, for batches that have them."""
         return {}
 
-    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
-        """How series to evaluate on are cut."""
-        return data
-
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
 
@@ -100,9 +100,7 @@ class SeriesObjective(Objective):
 class MaskedSeries(SeriesObjective):
     """Σ (ŷ − y)² over the masked values."""
 
-    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
-        """Any stretch of a series will do, as long as the model's context."""
-        return data.change(window=context) if data.window is None else data
+    any_stretch = True
 
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         lengths = {"context": config.context, "mean_length": data.mask_length}

@@ -56,7 +56,10 @@ class TextObjective(Objective):
         cache = usable_cache()
         tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
         if recipe.training.sample_every:
-            _require_prompt(tokenizer, recipe.training.prompt)
+            try:
+                prompt_ids(tokenizer, recipe.training.prompt)
+            except NotInVocabulary as error:
+                raise NotInVocabulary(f"[training] prompt: {error}") from error
         tokens, held_out = (
             tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
         )
@@ -240,13 +243,6 @@ def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
     """The tokens that a sample begins with, unframed: the text is to go on."""
     (ids,) = tokenizer.encode_many([prompt], framed=False)
     return ids
-
-
-def _require_prompt(tokenizer: Tokenizer, prompt: str) -> None:
-    try:
-        prompt_ids(tokenizer, prompt)
-    except NotInVocabulary as error:
-        raise NotInVocabulary(f"[training] prompt: {error}") from error
 
 
 def _begun(network: Any, fresh: Tensor, state: State) -> tuple[Tensor, ...]:
