@@ -240,12 +240,7 @@ class Model(Shown):
 
 TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 FILES = (
-    "config.json",
-    files.WEIGHTS,
-    files.INDEX,
-    PREPROCESSING,
-    preprocessor.FILE,
-    GENERATION,
+    *("config.json", files.WEIGHTS, files.INDEX, PREPROCESSING, preprocessor.FILE, GENERATION),
     *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "encoder.json", "vocab.bpe"),
     *TOKENIZER_SETTINGS,
 )

@@ -65,7 +65,7 @@ STYLE = """
 
 def html(*parts: Part) -> str:
     """Tables and lines as one piece of HTML; whatever they hold is escaped."""
-    shown = (_table(part) if isinstance(part, Table) else _line(part) for part in parts)
+    shown = (_table(p) if isinstance(p, Table) else f"<p>{escape(p)}</p>" for p in parts)
     return f'<div class="vesalius"><style>{STYLE}</style>{"".join(shown)}</div>'
 
 
@@ -104,10 +104,6 @@ def shown_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _line(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
 
 
 def _table(table: Table) -> str:

@@ -16,6 +16,7 @@ from numpy import ndarray as Array
 from vesalius.data.stories import prose
 from vesalius.data.stories.grammar import Document, Grammar, Sentence, Token, stream
 from vesalius.data.stories.notation import END
+from vesalius.data.stories.prose import read as as_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
 
 
@@ -56,11 +57,6 @@ def text(seed: int, words: int) -> str:
 def as_text(words: Sequence[str]) -> str:
     """A stream of words as English text; `as_words` is the way back."""
     return prose.write(words, {"i", *_story()["words"]["PROPN"].split()})
-
-
-def as_words(text: str) -> list[str]:
-    """The stream of words of a text: lower case, signs as words, `END` after each paragraph."""
-    return prose.read(text)
 
 
 def next_word(context: str | Sequence[str]) -> dict[str, float]:
