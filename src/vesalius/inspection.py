@@ -173,8 +173,7 @@ def inspect(folder: ModelLike, values: bool = True) -> Inspection:
     config, own = _config(place, problems)
     differences: tuple[Difference, ...] = ()
     if config is not None and tensors:
-        fit = fitting.fit(config, own, {t.name: t.shape for t in tensors})
-        differences, places = fit.differences, fit.places
+        places, differences = fitting.fit(config, own, {t.name: t.shape for t in tensors})
         tensors = [replace(tensor, **places[tensor.name].__dict__) for tensor in tensors]
         problems += _with_numbers(d for d in differences if not d.harmless)
     if values:

@@ -66,16 +66,12 @@ class Place:
     """parameter, or the kind of its ``Difference``."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The place of every tensor, and all differences."""
-
-    places: dict[str, Place]
-    differences: tuple[Difference, ...]
-
-
-def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
-    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's."""
+def fit(
+    config: Config, own: bool, shapes: Mapping[str, Shape]
+) -> tuple[dict[str, Place], tuple[Difference, ...]]:
+    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's: the
+    place of every tensor, and all differences.
+    """
     wanted = layout.shapes(config)
     if own:
         rows, tied, plain = tables.own_rows(config), {}, {name: name for name in shapes}
@@ -111,7 +107,7 @@ def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
     for name in sorted(shares.keys() - set(plain.values())):
         expected = tables.their_shape(shares[name], wanted)
         found.append(Difference("missing", name, None, expected, -_counted(name, expected)))
-    return Fit(places, tuple(found))
+    return places, tuple(found)
 
 
 def _counted(name: str, expected: Shape | None) -> int:
@@ -205,12 +201,12 @@ def held(folder: Path, config: Config) -> Held:
     dtypes: Counter[str] = Counter()
     for tensor in stored:
         dtypes[tensor.dtype] += tensor.size
-    found = fit(config, own, {tensor.name: tensor.shape for tensor in stored})
+    _, differences = fit(config, own, {tensor.name: tensor.shape for tensor in stored})
     return Held(
         tuple(sorted({tensor.file for tensor in stored})),
         len(stored),
         sum(tensor.size for tensor in stored),
         sum(tensor.nbytes for tensor in stored),
         dict(dtypes),
-        found.differences,
+        differences,
     )

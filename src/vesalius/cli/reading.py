@@ -15,7 +15,6 @@ from vesalius.views import Table, counted
 
 if TYPE_CHECKING:
     from vesalius.classification import Classification
-    from vesalius.embedding import Embeddings
 
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
@@ -140,10 +139,14 @@ def embed(
     loaded = load(model)
     with _progress() as progress:
         found = run(loaded, given, what, layer, batch, progress, truncate=truncate)
-    if out is not None:
-        found.save(out)
-        return _tell_saved(found, out, as_json)
-    return terminal.show_result(found, as_json)
+    if out is None:
+        return terminal.show_result(found, as_json)
+    found.save(out)
+    count, width = len(found.texts), found.vectors[0].shape[-1]
+    if as_json:
+        about = {"out": str(out), "what": found.what, "layer": found.layer}
+        return terminal.show_json({**about, "texts": count, "width": width})
+    return click.echo(f"{out}: {what} of {counted(count, 'text')}, {width} numbers a vector")
 
 
 @click.command()
@@ -210,12 +213,3 @@ def _progress() -> Iterator[Progress]:
     with progress.Progress("embedding", *columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, total: bar.update(task, completed=done, total=total)
-
-
-def _tell_saved(found: "Embeddings", out: Path, as_json: bool) -> None:
-    count, width = len(found.texts), found.vectors[0].shape[-1]
-    if as_json:
-        about = {"out": str(out), "what": found.what, "layer": found.layer}
-        return terminal.show_json({**about, "texts": count, "width": width})
-    many = counted(count, "text")
-    return click.echo(f"{out}: {found.what} of {many}, {width} numbers a vector")
