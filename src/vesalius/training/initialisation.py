@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vesalius.errors import CheckpointMismatch, ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families import configuration, family_of
@@ -71,17 +71,13 @@ def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module
         return made, list(made.state_dict())
     wanted = made.state_dict()
     kept = {name: torch.from_numpy(np.array(array)) for name, array in started.state.items()}
-    new = [name for name, tensor in wanted.items() if not _fits(kept.get(name), tensor)]
+    new = [name for name, t in wanted.items() if name not in kept or kept[name].shape != t.shape]
     if wrong := [name for name in new if name.split(".")[0] not in HEADS]:
         raise CheckpointMismatch(
             f"the model to start from lacks, or has in another shape: {', '.join(wrong)}"
         )
     made.load_state_dict({name: wanted[name] if name in new else kept[name] for name in wanted})
     return made, new
-
-
-def _fits(kept: Tensor | None, wanted: Tensor) -> bool:
-    return kept is not None and kept.shape == wanted.shape
 
 
 def freeze(network: nn.Module, objective: Objective) -> None:
