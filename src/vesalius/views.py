@@ -79,13 +79,10 @@ def in_lines(shown: Shown) -> str:
         lines += [text for text in (part.title, "  ".join(filter(None, part.heads))) if text]
         rows = [[str(cell) for cell in row] for row in part.rows]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += ["  " + "  ".join(_aligned(part, row, widths)).rstrip() for row in rows]
+        formats = [f"{'>' if i in part.right else '<'}{w}" for i, w in enumerate(widths)]
+        for row in rows:
+            lines.append(f"  {'  '.join(map(format, row, formats))}".rstrip())
     return "\n".join(lines)
-
-
-def _aligned(table: Table, row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
-    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield f"{cell:>{width}}" if i in table.right else f"{cell:{width}}"
 
 
 def counted(number: int, noun: str) -> str:

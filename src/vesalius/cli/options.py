@@ -36,9 +36,7 @@ def completes(names: Callable[[], Mapping[str, str]], kind: str) -> Completer:
     The word that lets the shell look for files comes first: bash forgets all names before it.
     """
 
-    def complete(
-        ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
         begun = ((name, what) for name, what in names().items() if name.startswith(incomplete))
         found = [CompletionItem(name, help=what) for name, what in begun]
         return [CompletionItem(incomplete, type=kind), *found]

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from vesalius.arguments import Progress, silent
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
 from vesalius.views import Table, counted
-
-if TYPE_CHECKING:
-    from vesalius.classification import Classification
 
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
@@ -46,7 +43,7 @@ def classify(
     """
     from vesalius.classification import classify as run
 
-    results: list[Classification] = run(load(model), list(files), raw, invert)
+    results = run(load(model), list(files), raw, invert)
     if as_json:
         return terminal.show_json([result.to_json(top) for result in results])
     return terminal.show_classifications(results, top)

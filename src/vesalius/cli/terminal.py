@@ -78,8 +78,8 @@ def show_classifications(results: "list[Classification]", top: int) -> None:
             said = (str(result.label),) if labelled else ()
             many.append((result.source.removeprefix(file), *said, ", ".join(best)))
         heads = ("input", *(("says",) if labelled else ()), "classes")
-        rows_of_all = Table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", "))
-        parts += [rows_of_all, *_about(results[0])]
+        listed = Table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", "))
+        parts += [listed, *_about(results[0])]
     if known := [result.right for result in results if result.right is not None]:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")

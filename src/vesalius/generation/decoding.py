@@ -7,7 +7,7 @@ its batch change only the last digits of sums, which decide between equally like
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from vesalius.capabilities import context_of, require_served, tokenizer_of
 from vesalius.errors import EmptySequence, ImpossibleSetting, NotFinite, SequenceTooLong, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
+from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.sampling import Draw, Logits, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.views import short
-
-if TYPE_CHECKING:
-    from vesalius.generation.engines import Engine, Session
 
 Prompt = str | Sequence[int]
 MOST = 50
@@ -231,7 +229,7 @@ class _Run:
     """The batch of one call, from prefill to the end."""
 
     model: Model
-    engine: "Engine"
+    engine: Engine
     sequences: list[_Sequence]
     how: Sampling
     most: int
@@ -247,7 +245,7 @@ class _Run:
         if self.context is not None and not self.slide:
             _require_room(self.context, longest, self.most)
         length = min(longest + self.most - 1, self.context or longest)
-        self.session: Session = self.engine.session(len(self.sequences), length)
+        self.session = self.engine.session(len(self.sequences), length)
 
     def to_the_end(self, samples: int) -> None:
         logits, active = self._prefill(samples), list(range(len(self.sequences)))

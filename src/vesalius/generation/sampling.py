@@ -6,7 +6,7 @@ min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,9 +14,7 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
-
-if TYPE_CHECKING:
-    from vesalius.tokenizers import Tokenizer
+from vesalius.tokenizers import Tokenizer
 
 Logits = Float[Array, " V"]
 DEMANDED = ("temperature", "repetition_penalty")
@@ -64,7 +62,7 @@ class Draw:
             f"Draw: token {self.token}, probability {odds}, of {self.kept.sum():,} after the cuts"
         )
 
-    def to_json(self, tokenizer: "Tokenizer | None" = None, most: int = 8) -> dict[str, Any]:
+    def to_json(self, tokenizer: Tokenizer | None = None, most: int = 8) -> dict[str, Any]:
         """The drawn token's id, the number of tokens that the cuts kept, and candidates.
 
         Candidates are the ``most`` likeliest tokens, and the drawn one if it is not among them:

@@ -73,7 +73,10 @@ def train(
     progress: Progress | None = None,
 ) -> Outcome:
     """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
-    folder, callbacks = Path(arguments.path("folder", folder)), _callbacks(callbacks)
+    folder = Path(arguments.path("folder", folder))
+    callbacks = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    if strange := [one for one in callbacks if not isinstance(one, Callback)]:
+        raise arguments.wrong("callbacks", "instances of Callback", strange[0])
     arguments.callback("progress", progress)
     if not isinstance(changes, Mapping | None):
         raise arguments.wrong(
@@ -96,14 +99,6 @@ def train(
         told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
         # The run is freed before the process group: DDP needs the group for that.
         return Run(recipe, folder, processes, resume, progress).go(told)
-
-
-def _callbacks(given: Any) -> list[Callback]:
-    callbacks = list(given) if isinstance(given, Iterable) else [given]
-    for one in callbacks:
-        if not isinstance(one, Callback):
-            raise arguments.wrong("callbacks", "instances of Callback", one)
-    return callbacks
 
 
 class Run:

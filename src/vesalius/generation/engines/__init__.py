@@ -9,22 +9,18 @@ others are tested against it, and it is used where Numba cannot compile.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from vesalius import arguments
 from vesalius.errors import CannotCompile, ImpossibleSetting
 from vesalius.families import family_of
+from vesalius.generation.engines.sessions import Engine
 from vesalius.machine import physical_cores, warn_once
 from vesalius.model import Model
-
-if TYPE_CHECKING:
-    from vesalius.generation.engines.sessions import Engine as Engine
-    from vesalius.generation.engines.sessions import Session as Session
 
 DTYPES = ("float32", "int8")
 
 
-def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> "Engine":
+def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> Engine:
     """The engine of a model. Its weights are packed once, and again when the model's changed."""
     if dtype not in DTYPES:
         raise ImpossibleSetting(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
@@ -42,7 +38,7 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     return kept.with_threads(threads)
 
 
-def _made(model: Model, dtype: str, threads: int) -> "Engine":
+def _made(model: Model, dtype: str, threads: int) -> Engine:
     """A compiled engine, or the one in NumPy where none can be had."""
     row = family_of(model.config).engine
     try:

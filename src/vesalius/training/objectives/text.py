@@ -109,7 +109,11 @@ class NextToken(TextObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         if "fresh" in batch:
-            before = _begun(network, batch["fresh"], state)
+            fresh = batch["fresh"]
+            if state is None:
+                before = tuple(getattr(network, "module", network).initial_state(len(fresh)))
+            else:  # with zeros where a row begins anew
+                before = tuple(part * ~fresh[None, :, None] for part in state)
             logits, after = network(batch["ids"], before)
             # In the precision that it came in, whatever products were computed in.
             pairs = zip(after, before, strict=True)
@@ -243,14 +247,6 @@ def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
     """The tokens that a sample begins with, unframed: the text is to go on."""
     (ids,) = tokenizer.encode_many([prompt], framed=False)
     return ids
-
-
-def _begun(network: Any, fresh: Tensor, state: State) -> tuple[Tensor, ...]:
-    """The carried state, with zeros where a row begins anew."""
-    if state is None:
-        bare = getattr(network, "module", network)
-        return tuple(bare.initial_state(len(fresh)))
-    return tuple(part * ~fresh[None, :, None] for part in state)
 
 
 PAIR = 7
