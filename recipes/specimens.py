@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vesalius.checkpoints.plain import read_json
 from vesalius.cli.display import display
-from vesalius.counting import cost_config, parameters
+from vesalius.counting import cost, parameters
 from vesalius.data import registry
 from vesalius.evaluation import evaluate
 from vesalius.model import load_folder
@@ -52,7 +52,7 @@ def described(recipe: Recipe, model, position: dict) -> Card:
     """The card of a model as it ships, half precision and all."""
     corpus = registry.corpus(recipe.data.corpus)
     window = getattr(recipe.data, "window", None)
-    step = cost_config(model.config, window, recipe.training.batch)
+    step = cost(model.config, window, recipe.training.batch)
     result = evaluate(model, corpus.name).to_json()
     return Card(
         title=recipe.title,

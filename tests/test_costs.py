@@ -9,7 +9,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from vesalius import cost
-from vesalius.counting import cost_config
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration
 from vesalius.families.activations import ACTIVATIONS
@@ -29,7 +28,7 @@ def counted_by_pytorch(run, loss=None):
 
 
 def check(config, run, loss, length, batch):
-    ours = cost_config(config, length, batch)
+    ours = cost(config, length, batch)
     assert counted_by_pytorch(run) == ours.forward
     assert counted_by_pytorch(run, loss) == ours.training_step
 
@@ -206,7 +205,7 @@ def test_activations_are_what_autograd_keeps(variant, activation):
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         value = loss(ids, ids)
-    assert sum(kept.values()) == cost_config(config, 9).memory["activations"]
+    assert sum(kept.values()) == cost(config, 9).memory["activations"]
     value.backward()
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import BLOCKS, WORDS, configurations
 
 from vesalius import count
-from vesalius.counting import count_config, parameters
+from vesalius.counting import parameters
 from vesalius.equations import (
     bert_parameters,
     elman_parameters,
@@ -129,6 +129,4 @@ def test_every_named_size_belongs_to_a_family_and_every_family_has_one():
 
 def test_a_configuration_of_ones_own_is_counted_as_it_is():
     config = configuration("gpt2", layers=1, key=10, value=3)
-    assert count_config(config).total == gpt2_parameters(
-        768, 50257, 1024, 1, 12, 10, 3, 3072, zeta=1
-    )
+    assert count(config).total == gpt2_parameters(768, 50257, 1024, 1, 12, 10, 3, 3072, zeta=1)

@@ -18,7 +18,7 @@ from vesalius.equations.parameters import part
 from vesalius.equations.registry import formula
 from vesalius.equations.tracing import at
 from vesalius.families import rnn
-from vesalius.families.costs import memory
+from vesalius.families.costs import Memory
 from vesalius.families.family import Lazy, Size
 from vesalius.families.recurrent import RecurrentConfig, recurrent_components, recurrent_operations
 from vesalius.generation.engines.reference import RecurrentSession
@@ -159,9 +159,9 @@ FAMILY = replace(
         ],
     ),
     activation_memory=lambda config: [
-        memory("embeddings", "n d_e"),
-        memory("gates, candidate, its reset part, state", "5 n d_o", times="L"),
-        memory("log-probabilities", "n |V|"),
+        Memory("embeddings", "n d_e"),
+        Memory("gates, candidate, its reset part, state", "5 n d_o", times="L"),
+        Memory("log-probabilities", "n |V|"),
     ],
     parameters=Lazy("gru_family:GRULM"),
     run=Lazy("gru_family:run"),

@@ -38,48 +38,38 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "equations": "vesalius.equations",
-    "errors": "vesalius.errors",
-    "families": "vesalius.families",
-    "attribute": "vesalius.analyses.attribution:attribute",
-    "classify": "vesalius.classification:classify",
-    "configuration": "vesalius.families:configuration",
-    "cost": "vesalius.counting:cost",
-    "count": "vesalius.counting:count",
-    "create": "vesalius.model:create",
-    "dissect": "vesalius.dissection:dissect",
-    "embed": "vesalius.embedding:embed",
-    "evaluate": "vesalius.evaluation:evaluate",
-    "fill": "vesalius.filling:fill",
-    "generate": "vesalius.generation.decoding:generate",
-    "inspect": "vesalius.inspection:inspect",
-    "load": "vesalius.model:load",
-    "Model": "vesalius.model:Model",
-    "next_sentence": "vesalius.filling:next_sentence",
-    "random_parameters": "vesalius.families:random_parameters",
-    "read_trace": "vesalius.dissection:read_trace",
-    "similar": "vesalius.embedding:similar",
-    "tracing": "vesalius.equations.tracing:tracing",
-    "train": "vesalius.training:train",
-    "unfold": "vesalius.analyses.unfolding:unfold",
-    "verify": "vesalius.verification:verify",
+_MODULES = ("equations", "errors", "families")
+_NAMES = {
+    "analyses.attribution": ("attribute",),
+    "analyses.unfolding": ("unfold",),
+    "classification": ("classify",),
+    "counting": ("cost", "count"),
+    "dissection": ("dissect", "read_trace"),
+    "embedding": ("embed", "similar"),
+    "equations.tracing": ("tracing",),
+    "evaluation": ("evaluate",),
+    "families": ("configuration", "random_parameters"),
+    "filling": ("fill", "next_sentence"),
+    "generation.decoding": ("generate",),
+    "inspection": ("inspect",),
+    "model": ("Model", "create", "load"),
+    "training": ("train",),
+    "verification": ("verify",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [*_PUBLIC]
+__all__ = [*_MODULES, *sorted(_HOMES, key=str.lower)]
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in _PUBLIC:
+    if name not in __all__:
         raise AttributeError(f"module 'vesalius' has no attribute {name!r}")
     import importlib
 
-    module, _, attribute = _PUBLIC[name].partition(":")
-    loaded = importlib.import_module(module)
-    value = getattr(loaded, attribute) if attribute else loaded
-    globals()[name] = value
+    home = importlib.import_module(f"vesalius.{_HOMES.get(name, name)}")
+    globals()[name] = value = getattr(home, name) if name in _HOMES else home
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted([*globals(), *__all__])

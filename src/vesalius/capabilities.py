@@ -1,17 +1,14 @@
 """What a verb may ask of a model before it begins: its family, its tokenizer, its context."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from vesalius.errors import SequenceTooLong, WrongKind
 from vesalius.families import FAMILIES, family_of
-
-if TYPE_CHECKING:
-    from vesalius.model import Model
-    from vesalius.tokenizers import Tokenizer
+from vesalius.model import Model
+from vesalius.tokenizers import Tokenizer
 
 
-def require_served(model: "Model", verb: str) -> None:
+def require_served(model: Model, verb: str) -> None:
     """Refuse a model of a family that a verb is not for, and say what it is for."""
     verbs = family_of(model.config).verbs
     if verb in verbs:
@@ -24,7 +21,7 @@ def require_served(model: "Model", verb: str) -> None:
     )
 
 
-def tokenizer_of(model: "Model") -> "Tokenizer":
+def tokenizer_of(model: Model) -> Tokenizer:
     """The model's tokenizer, without which it reads no text."""
     if model.tokenizer is None:
         raise WrongKind(
@@ -34,12 +31,12 @@ def tokenizer_of(model: "Model") -> "Tokenizer":
     return model.tokenizer
 
 
-def context_of(model: "Model") -> int | None:
+def context_of(model: Model) -> int | None:
     """The longest sequence that the model reads; None where there is no such."""
     return getattr(model.config, "context", None)
 
 
-def require_fits(model: "Model", count: int, what: str, remedy: str) -> None:
+def require_fits(model: Model, count: int, what: str, remedy: str) -> None:
     """Refuse more tokens than the model has positions for."""
     context = context_of(model)
     if context is not None and count > context:

@@ -4,7 +4,7 @@ The forward pass is that of the equations; the input is prepared as in training.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,24 +92,18 @@ def classify(model: ModelLike, given: Any, raw: bool = False, invert: bool = Fal
             f"how the model's input was scaled is not known: it has no {PREPROCESSING}; "
             f"say raw where the input is scaled already"
         )
-    several = isinstance(given, list | tuple) and _files_or_arrays(given)
-    found = [
-        one
-        for source in (given if several else [given])
-        for one in read_inputs(model, source, raw, invert)
-    ]
+    # A list of files or arrays is of several inputs; one of numbers is an array.
+    several = isinstance(given, list | tuple) and all(
+        isinstance(one, str | os.PathLike | np.ndarray) for one in given
+    )
+    sources = given if several else [given]
+    found = [one for source in sources for one in read_inputs(model, source, raw, invert)]
     if not found:
         raise EmptySequence("expected an image or a series, got none")
     results = [_classified(model, one) for one in found]
     return results if several or len(results) > 1 else results[0]
 
 
-def _files_or_arrays(given: Iterable[Any]) -> bool:
-    """Whether a list is of several inputs; one of numbers is an array."""
-    return all(isinstance(one, str | os.PathLike | np.ndarray) for one in given)
-
-
 def _classified(model: Model, given: Input) -> Classification:
-    ranked = dissect(model, given, only="z").classes()
-    candidates = tuple(Candidate(*row) for row in ranked)
+    candidates = tuple(Candidate(*row) for row in dissect(model, given, only="z").classes())
     return Classification(given.source, candidates, given.prepared, given.label, given.hint)

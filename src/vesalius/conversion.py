@@ -29,7 +29,10 @@ def read_model(source: str | Path, ignore_extra: bool = False) -> Model:
     """The model of a folder, of a file, or of a specimen."""
     path = Path(source) if os.path.isfile(source) else folder_of(source)
     if keras := keras_files.find(path):
-        return _keras(keras, ignore_extra)
+        family, settings, tensors = keras_files.read(keras, ignore_extra)
+        settled = _settled(family, settings)
+        state = libraries.read_state("Keras", settled, tensors.arrays, ignore_extra)
+        return Model(settled, state, dtype=tensors.dtype)
     folder = path if path.is_dir() else path.parent
     held = path.suffix == ".safetensors" or bool(path.is_dir() and files.weight_files(path))
     found = None if held else _pickled(pickled.find(path) if path.is_dir() else path)
@@ -158,13 +161,3 @@ def _object(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """An object within a JSON object, empty where there is none."""
     value = described.get(key)
     return value if isinstance(value, dict) else {}
-
-
-# ------------------------------------------------------------------------------------------- Keras
-
-
-def _keras(file: Path, ignore_extra: bool) -> Model:
-    family, settings, tensors = keras_files.read(file, ignore_extra)
-    config = _settled(family, settings)
-    state = libraries.read_state("Keras", config, tensors.arrays, ignore_extra)
-    return Model(config, state, dtype=tensors.dtype)

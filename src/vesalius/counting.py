@@ -5,7 +5,7 @@ what its file holds is counted too, and where that differs from the formula is s
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config
 from vesalius.families.costs import Component, sum_of
-from vesalius.families.formulas import Formula
+from vesalius.families.formulas import value_of, with_numbers
 from vesalius.views import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vesalius.checkpoints.holding import Held
+    from vesalius.checkpoints.fitting import Held
     from vesalius.model import ModelLike
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -41,9 +41,6 @@ class Row:
     times: int
     share: float
     """Of the total, with all its repetitions."""
-
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +67,7 @@ class Count(Shown):
             "name": self.name,
             "family": self.family,
             "config": self.config.to_json(),
-            "components": [row.to_json() for row in self.rows],
+            "components": [asdict(row) for row in self.rows],
             "formula": self.formula,
             "total": self.total,
             "bytes": self.bytes,
@@ -116,23 +113,23 @@ class Count(Shown):
 
 def _size(component: Component, symbols: dict[str, Any]) -> int:
     """The parameters of one of these components, its parts with their repetitions."""
-    if component.formula is not None:
-        return component.formula.value(symbols)
-    return sum(part.times.value(symbols) * _size(part, symbols) for part in component.parts)
+    if component.formula:
+        return value_of(component.formula, symbols)
+    return sum(value_of(part.times, symbols) * _size(part, symbols) for part in component.parts)
 
 
 def _rows(
     components: tuple[Component, ...], symbols: dict[str, Any], total: int, depth: int, times: int
 ) -> Iterator[Row]:
     for component in components:
-        size, repeated = _size(component, symbols), component.times.value(symbols)
+        size, repeated = _size(component, symbols), value_of(component.times, symbols)
         formula = component.formula
         yield Row(
             depth,
             component.symbol,
             component.name,
-            formula.text if formula else sum_of(component.parts),
-            formula.with_numbers(symbols) if formula else "",
+            formula or sum_of(component.parts),
+            with_numbers(formula, symbols) if formula else "",
             size,
             times * repeated,
             size * times * repeated / total,
@@ -153,12 +150,17 @@ def count(model: "ModelLike", **changes: Any) -> Count:
     Of a specimen or a folder the weights are looked at too, unless a setting is changed.
     """
     config, name, folder = described(model)
-    counted = count_config(config.change(**changes), name)
-    if folder is None or changes:
-        return counted
-    from vesalius.checkpoints.holding import held
+    config = config.change(**changes)
+    family, symbols, total = family_of(config), config.symbols(), parameters(config)
+    parts = family.components(config)
+    rows = tuple(_rows(parts, symbols, total, 0, 1))
+    also = family.other_counts(config, parameters)
+    checkpoint = None
+    if folder is not None and not changes:
+        from vesalius.checkpoints.fitting import held
 
-    return replace(counted, checkpoint=held(folder, config))
+        checkpoint = held(folder, config)
+    return Count(name, family.name, config, rows, sum_of(parts), total, also, checkpoint)
 
 
 def described(model: Any) -> "tuple[Config, str, Path | None]":
@@ -176,15 +178,6 @@ def described(model: Any) -> "tuple[Config, str, Path | None]":
     return read_config(folder), str(model), folder
 
 
-def count_config(config: Config, name: str = "") -> Count:
-    """Count the parameters of a configuration."""
-    family, symbols, total = family_of(config), config.symbols(), parameters(config)
-    parts = family.components(config)
-    rows = tuple(_rows(parts, symbols, total, 0, 1))
-    also = family.other_counts(config, parameters)
-    return Count(name or family.name, family.name, config, rows, sum_of(parts), total, also)
-
-
 @dataclass(frozen=True)
 class CostRow:
     """One equation's cost, with all its repetitions; ``formula`` is that of one."""
@@ -198,9 +191,6 @@ class CostRow:
     backward: int
     pointwise: int
     """Operations of a forward pass outside matrix products."""
-
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,7 +224,7 @@ class Cost(Shown):
             "length": self.length,
             "batch": self.batch,
             "multiply_add": 2,
-            "equations": [row.to_json() for row in self.rows],
+            "equations": [asdict(row) for row in self.rows],
             "forward": self.forward,
             "training_step": self.training_step,
             "pointwise": self.pointwise,
@@ -289,30 +279,29 @@ def _label(equation: str) -> str:
 
 
 def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
-    """What a named size, a family or a model costs: operations by equation, memory of training."""
+    """What a named size, a family or a model costs: operations by equation, memory of training.
+
+    That is on ``batch`` sequences of ``length``, its longest unless said.
+    """
     config, name, _ = described(model)
-    return cost_config(config.change(**changes), length, batch, name)
-
-
-def cost_config(config: Config, length: int | None = None, batch: int = 1, name: str = "") -> Cost:
-    """What a configuration costs on ``batch`` sequences of ``length``, its longest unless said."""
+    config = config.change(**changes)
     family = family_of(config)
     symbols = {**config.symbols(), "n": _length(config, length)}
     activation = ACTIVATIONS.get(symbols.get("activation", ""))
     symbols["a"] = activation.cost if activation else 0
     batch = _whole("batch", batch)
 
-    def all_of(formula: Formula, times: Formula) -> int:
-        return batch * times.value(symbols) * formula.value(symbols)
+    def all_of(formula: str, times: str) -> int:
+        return batch * value_of(times, symbols) * value_of(formula, symbols)
 
     rows = tuple(
         CostRow(
             op.equation,
             op.name,
-            op.products.text,
-            op.times.value(symbols),
+            op.products,
+            value_of(op.times, symbols),
             all_of(op.products, op.times),
-            all_of(op.backward, op.times),
+            all_of(op.backward or f"2 ({op.products})", op.times),
             all_of(op.pointwise, op.times),
         )
         for op in family.operations(config)
@@ -323,8 +312,8 @@ def cost_config(config: Config, length: int | None = None, batch: int = 1, name:
     )
     memory = {"parameters": P, "gradients": P, "Adam's moments": 2 * P, "activations": activations}
     state = family.decode_state(config)
-    kept = (state.name, 4 * state.formula.value(symbols)) if state else None
-    return Cost(name or family.name, symbols["n"], batch, rows, memory, kept)
+    kept = (state.name, 4 * value_of(state.formula, symbols)) if state else None
+    return Cost(name, symbols["n"], batch, rows, memory, kept)
 
 
 def _length(config: Config, length: int | None) -> int:

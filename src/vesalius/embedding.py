@@ -17,6 +17,7 @@ from vesalius import equations as eq
 from vesalius.arguments import Progress, silent
 from vesalius.capabilities import context_of, require_fits, require_served, tokenizer_of
 from vesalius.checkpoints import files
+from vesalius.checkpoints.plain import replacing
 from vesalius.equations import OneHot
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
@@ -32,7 +33,7 @@ from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import Tokenizer
-from vesalius.views import Part, Shown, Table
+from vesalius.views import Part, Shown, Table, counted
 
 SHOWN = 20
 """Texts that a table shows."""
@@ -64,8 +65,8 @@ class Embeddings(Shown):
         file = Path(file)
         require_saveable(file, self.what)
         if file.suffix == ".npy":
-            with files.staged(file.parent) as stage:
-                np.save(stage / file.name, self.vectors)
+            with replacing(file) as place, place.open("wb") as opened:
+                np.save(opened, self.vectors)
             return
         arrays = (
             {str(i): array for i, array in enumerate(self.vectors)}
@@ -80,7 +81,7 @@ class Embeddings(Shown):
         return {"what": self.what, "layer": self.layer, "texts": found}
 
     def __repr__(self) -> str:
-        many = "1 text" if len(self.texts) == 1 else f"{len(self.texts):,} texts"
+        many = counted(len(self.texts), "text")
         layer = "" if self.layer is None else f" after layer {self.layer}"
         return f"Embeddings: {self.what}{layer} of {many}, {self.vectors[0].shape[-1]} numbers each"
 
@@ -150,8 +151,11 @@ def embed(
         tell(EMBEDDING, len(rows), len(rows))
     else:
         rows = _framed(model, tokenizer, texts, truncate)
-        if what == "cls":
-            _require_class_token(tokenizer, rows)
+        if what == "cls" and any(row[0] != tokenizer.special.get("[CLS]") for row in rows):
+            raise WrongKind(
+                "the model's tokenizer puts no [CLS] before a text; expected BERT's, or another "
+                "kind of vector, such as mean"
+            )
         vectors = _contextual(model, rows, what, layer, batch, tell)
     pieces = [[tokenizer.piece(i) for i in row] for row in rows]
     whole = vectors if what == "tokens" else np.stack(vectors)
@@ -188,10 +192,9 @@ def _framed(
 ) -> list[list[int]]:
     """The tokens of texts as the model reads them, cut to its context where that is allowed."""
     rows = _tokens(tokenizer, texts, framed=True)
-    for i, row in enumerate(rows, 1):
-        if not truncate:
-            remedy = "shorten it, or say truncate to have it cut"
-            require_fits(model, len(row), _called(i, rows), remedy)
+    remedy = "shorten it, or say truncate to have it cut"
+    for i, row in enumerate(rows if not truncate else (), 1):
+        require_fits(model, len(row), _called(i, rows), remedy)
     return [_cut(row, context_of(model), tokenizer.special.get("[SEP]")) for row in rows]
 
 
@@ -204,14 +207,6 @@ def _cut(row: list[int], context: int | None, end: int | None) -> list[int]:
 
 def _called(number: int, rows: list[list[int]]) -> str:
     return f"text {number} of {len(rows)}" if len(rows) > 1 else "the text"
-
-
-def _require_class_token(tokenizer: Tokenizer, rows: list[list[int]]) -> None:
-    if any(row[0] != tokenizer.special.get("[CLS]") for row in rows):
-        raise WrongKind(
-            "the model's tokenizer puts no [CLS] before a text; expected BERT's, or another kind "
-            "of vector, such as mean"
-        )
 
 
 def _static(model: Model, ids: list[int]) -> Array:

@@ -71,8 +71,7 @@ class Evaluation(Shown):
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "distance": self.distance}
 
-    def __repr__(self) -> str:
-        return in_lines(self)
+    __repr__ = in_lines
 
     def view(self) -> Iterator[Table | str]:
         rows = [
@@ -114,8 +113,7 @@ class Measures(Shown):
         unknown = {} if self.unknown is None else {"unknown": self.unknown}
         return {**about, "examples": self.examples, **self.numbers, **unknown}
 
-    def __repr__(self) -> str:
-        return in_lines(self)
+    __repr__ = in_lines
 
     def view(self) -> Iterator[Table | str]:
         rows = [("examples", f"{self.examples:,}")]

@@ -6,6 +6,7 @@ said to be raw; each input says what was done to it. Text is left to tokenizers.
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +112,13 @@ def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = Fals
     if not array.size:
         raise EmptySequence(f"expected {what}: {axes}; got an array of {_shape(array)}")
     if _is_series(model.config):
-        parts = list(array) if array.ndim == 3 else [array]
-        return [
-            _series(model, part, raw, _numbered(source, i, len(parts)))
-            for i, part in enumerate(parts)
-        ]
-    parts = list(array) if _several_images(array) else [array]
+        several, prepare = array.ndim == 3, _series
+    else:  # what ends in up to four is an image's channels
+        several = array.ndim == 4 or (array.ndim == 3 and array.shape[2] > 4)
+        prepare = partial(_image, invert=invert)
+    parts = list(array) if several else [array]
     return [
-        _image(model, part, raw, invert, _numbered(source, i, len(parts)))
-        for i, part in enumerate(parts)
+        prepare(model, part, raw, _numbered(source, i, len(parts))) for i, part in enumerate(parts)
     ]
 
 
@@ -152,12 +151,9 @@ def _array(given: Any, expected: str) -> Array:
     except ValueError as error:  # lists of unequal lengths
         raise WrongKind(f"expected {expected}, as an array; got {error}") from error
     if array.dtype.kind not in "fiu":
-        raise WrongKind(f"expected {expected}, as an array of numbers; got {_kind(given, array)}")
+        got = f"one of {array.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
+        raise WrongKind(f"expected {expected}, as an array of numbers; got {got}")
     return array
-
-
-def _kind(given: Any, array: Array) -> str:
-    return f"one of {array.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
 
 
 def _shape(array: Array) -> str:
@@ -185,18 +181,13 @@ def _require_finite(values: Array, what: str) -> None:
 # Images ------------------------------------------------------------------------
 
 
-def _several_images(array: Array) -> bool:
-    """Images x height x width, or four axes; what ends in up to four is an image's channels."""
-    return array.ndim == 4 or (array.ndim == 3 and array.shape[2] > 4)
-
-
 def _picture_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Input]:
     config: Any = model.config
     picture = read_picture(file, config.image, config.channels, invert)
     return [_scaled_image(model, picture.pixels, raw, picture.done, str(file))]
 
 
-def _image(model: Model, array: Array, raw: bool, invert: bool, source: str) -> Input:
+def _image(model: Model, array: Array, raw: bool, source: str, invert: bool) -> Input:
     config: Any = model.config
     if array.ndim not in (2, 3):
         raise WrongKind(
@@ -204,8 +195,7 @@ def _image(model: Model, array: Array, raw: bool, invert: bool, source: str) -> 
             f"got an array of {array.ndim} axes"
         )
     if array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255:
-        bytes_ = array.astype(np.uint8)
-        picture = from_bytes(bytes_, config.image, config.channels, invert)
+        picture = from_bytes(array.astype(np.uint8), config.image, config.channels, invert)
         return _scaled_image(model, picture.pixels, raw, picture.done, source)
     if invert:
         raise WrongKind("only bytes, 0 to 255, can be inverted; this array holds other numbers")
@@ -242,13 +232,13 @@ def _scaled_image(
     else:
         scale = preprocessing.scaling(model.preprocessing, config.channels)
         values, how = scale.apply(pixels), SCALED
-        bright = pixels.dtype == np.uint8 and "inverted" not in done
-        hint = (
-            f"its border is bright, but the model's images were dark "
-            f"({scale.mean.mean():.0f} of 255 on average); invert may be what is wanted"
-            if bright and config.channels == 1 and looks_inverted(pixels, float(scale.mean.mean()))
-            else ""
-        )
+        grey = pixels.dtype == np.uint8 and config.channels == 1 and "inverted" not in done
+        mean, hint = float(scale.mean.mean()), ""
+        if grey and looks_inverted(pixels, mean):
+            hint = (
+                f"its border is bright, but the model's images were dark "
+                f"({mean:.0f} of 255 on average); invert may be what is wanted"
+            )
     return Input(values.astype(_dtype(model)), (*done, how), source, hint=hint)
 
 

@@ -7,6 +7,7 @@ only to look for NaN, infinity and copies. A folder that is broken is told as fa
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from vesalius.checkpoints import files, fitting, plain
-from vesalius.checkpoints.fitting import Difference, Place
+from vesalius.checkpoints.fitting import Difference
 from vesalius.counting import parameters
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.config import Config
 from vesalius.model import FILES, ModelLike, folder_of, read_config
-from vesalius.tokenizers import Tokenizer, read_tokenizer
+from vesalius.tokenizers import read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table
 
 PORTION = 1 << 22
@@ -118,11 +119,8 @@ class Inspection(Shown):
         by_formula = f"; by formula {self.formula:,} parameters" if self.formula else ""
         yield f"{self.total:,} numbers in {len(self.tensors)} tensors{by_formula}"
         sizes = [(file.name, f"{file.bytes:,}", file.what) for file in self.files]
-        yield Table(
-            ("file", "bytes", ""),
-            [*sizes, ("", Cell(f"{self.bytes:,}", bold=True), "")],
-            right=(1,),
-        )
+        total = ("", Cell(f"{self.bytes:,}", bold=True), "")
+        yield Table(("file", "bytes", ""), [*sizes, total], right=(1,))
         if self.tensors:
             yield self._tensors()
         if self.tokenizer is not None:
@@ -175,9 +173,8 @@ def inspect(folder: ModelLike, values: bool = True) -> Inspection:
     config, own = _config(place, problems)
     differences: tuple[Difference, ...] = ()
     if config is not None and tensors:
-        fit = fitting.fit(config, own, {t.name: t.shape for t in tensors})
-        differences, places = fit.differences, fit.places
-        tensors = [_placed(tensor, places[tensor.name]) for tensor in tensors]
+        places, differences = fitting.fit(config, own, {t.name: t.shape for t in tensors})
+        tensors = [replace(tensor, **places[tensor.name].__dict__) for tensor in tensors]
         problems += _with_numbers(d for d in differences if not d.harmless)
     if values:
         tensors = _looked_at(place, tensors, problems)
@@ -213,9 +210,8 @@ def _files(folder: Path) -> Iterator[File]:
 
 
 def _what(file: Path) -> str:
-    with file.open("rb") as stream:
-        if stream.read(len(plain.LFS_POINTER)) == plain.LFS_POINTER:
-            return "a Git LFS pointer, not the file"
+    if plain.is_pointer(file):
+        return "a Git LFS pointer, not the file"
     if file.suffix == ".safetensors":
         return "weights"
     if file.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"):
@@ -238,10 +234,8 @@ def _stored(folder: Path, listed: tuple[File, ...], problems: list[str]) -> list
             found += files.stored(file)
         except BrokenFile as error:
             problems.append(str(error))
-            try:
+            with suppress(BrokenFile):
                 found += files.claimed(file)
-            except BrokenFile:
-                continue
     return [Tensor(t.name, t.file, t.dtype, t.shape, t.nbytes) for t in found]
 
 
@@ -252,10 +246,6 @@ def _config(folder: Path, problems: list[str]) -> tuple[Config | None, bool]:
     except VesaliusError as error:
         problems.append(str(error))
         return None, False
-
-
-def _placed(tensor: Tensor, place: Place) -> Tensor:
-    return replace(tensor, names=place.names, symbols=place.symbols, role=place.role)
 
 
 def _vocabulary(folder: Path, config: Config | None, problems: list[str]) -> Vocabulary | None:
@@ -271,13 +261,9 @@ def _vocabulary(folder: Path, config: Config | None, problems: list[str]) -> Voc
         problems.append(
             f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to {rows - 1}"
         )
-    return Vocabulary(_kind(tokenizer), tokenizer.size, tokenizer.special)
-
-
-def _kind(tokenizer: Tokenizer) -> str:
-    name = type(tokenizer._inner.model).__name__
+    kind = type(tokenizer._inner.model).__name__
     kinds = {"BPE": "byte pairs", "WordPiece": "word pieces", "WordLevel": "words or characters"}
-    return kinds.get(name, name)
+    return Vocabulary(kinds.get(kind, kind), tokenizer.size, tokenizer.special)
 
 
 # Values -----------------------------------------------------------------------------------------
@@ -287,10 +273,8 @@ def _looked_at(folder: Path, tensors: list[Tensor], problems: list[str]) -> list
     """The tensors with their NaN, infinities and copies; those of damaged files as they were."""
     arrays: dict[str, Array] = {}
     for file in sorted({tensor.file for tensor in tensors}):
-        try:
+        with suppress(BrokenFile):  # which is among the problems already
             arrays |= files.views(folder / file)
-        except BrokenFile:
-            continue  # which is among the problems already
     with ThreadPoolExecutor() as pool:
         counts = pool.map(
             lambda t: _odd(arrays[t.name], t.dtype) if t.name in arrays else (None, None), tensors
@@ -340,18 +324,15 @@ def _copies(arrays: dict[str, Array]) -> dict[str, str]:
             continue
         ends = array.reshape(-1)[: 1 << 10].tobytes()
         alike = seen.setdefault((array.dtype.str, array.shape, ends), [])
+        bits = f"u{array.itemsize}"
         for other in alike:
-            same = np.array_equal(array.view(_bits(array)), arrays[other].view(_bits(array)))
+            same = np.array_equal(array.view(bits), arrays[other].view(bits))
             if same and (array != array.reshape(-1)[0]).any():
                 found[name] = other
                 break
         else:
             alike.append(name)
     return found
-
-
-def _bits(array: Array) -> str:
-    return f"u{array.itemsize}"
 
 
 # Rows -------------------------------------------------------------------------------------------

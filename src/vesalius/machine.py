@@ -10,7 +10,6 @@ from pathlib import Path
 from vesalius.errors import Unwritable
 
 PROCESSORS = Path("/sys/devices/system/cpu")
-LOG = logging.getLogger("vesalius")
 CACHES = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}
 
 
@@ -66,9 +65,10 @@ def usable_cache() -> Path | None:
 
 def not_kept(what: str, folder: str | Path, error: OSError) -> None:
     """Say, once, that something has to be made anew each time."""
-    _say(f"{what} cannot be kept in {folder or 'a cache'} ({error.strerror or error})")
+    why = f"{what} cannot be kept in {folder or 'a cache'} ({error.strerror or error})"
+    warn_once(f"{why}; set VESALIUS_CACHE to a folder that can be written")
 
 
 @cache
-def _say(message: str) -> None:
-    LOG.warning("%s; set VESALIUS_CACHE to a folder that can be written", message)
+def warn_once(message: str) -> None:
+    logging.getLogger("vesalius").warning("%s", message)

@@ -11,24 +11,16 @@ from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vesalius import arguments, naming
-from vesalius.checkpoints import (
-    exchanging,
-    files,
-    hub,
-    huggingface,
-    layout,
-    plain,
-    preprocessor,
-    tables,
-)
+from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, preprocessor, tables
 from vesalius.checkpoints.locations import Location, Locations
+from vesalius.checkpoints.plain import read_json
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     BrokenFile,
@@ -41,7 +33,7 @@ from vesalius.errors import (
     WrongKind,
     nearest,
 )
-from vesalius.families import FAMILIES, HUB_NAMES, family_of
+from vesalius.families import FAMILIES, HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -134,7 +126,8 @@ class Model(Shown):
 
     def __repr__(self) -> str:
         """The family, its sizes, the parameters and the tokenizer."""
-        sizes = ", ".join(f"{name} {size:,}" for name, size in self._sizes().items())
+        settings = self.config.to_json().items()
+        sizes = ", ".join(f"{name} {v:,}" for name, v in settings if type(v) is int and v)
         return "\n  ".join([f"Model: {self._headline()}", sizes, self._words()])
 
     def to_json(self) -> dict[str, Any]:
@@ -169,11 +162,6 @@ class Model(Shown):
     def _words(self) -> str:
         return "no tokenizer" if self.tokenizer is None else repr(self.tokenizer)
 
-    def _sizes(self) -> dict[str, int]:
-        """The settings that are numbers of something."""
-        settings = self.config.to_json().items()
-        return {name: value for name, value in settings if type(value) is int and value}
-
     @cached_property
     def parameters(self) -> Any:
         """The paper's parameter set, as views of the state."""
@@ -195,8 +183,7 @@ class Model(Shown):
     def _locations(self) -> Locations | None:
         if self.folder is None:
             return None
-        own = "vesalius" in self.origin
-        return Locations(self.folder, self.config, _own_state if own else huggingface.read_state)
+        return Locations(self.folder, self.config, partial(_read_state, self.origin))
 
     def locate(self, symbol: str, at: tuple[int, ...]) -> Location | None:
         """Where a number of the parameters stands in the file that they came from, if any.
@@ -241,20 +228,14 @@ class Model(Shown):
         else:
             config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
             tensors = dict(self.state)
-        text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        there = folder.is_dir()
-        with (
-            exchanging.replaced(folder, self._replaces(folder))
-            if there
-            else files.new_folder(folder) as stage
-        ):
+        written = {"config.json": config, PREPROCESSING: self.preprocessing}
+        written[GENERATION] = self.generation_config
+        if layout == "huggingface" and family_of(self.config).reads == "images":
+            side = self.config.symbols()["H"]
+            written[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
+        with exchanging.written(folder, self._replaces(folder)) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
-            (stage / "config.json").write_text(text, encoding="utf-8")
-            kept = {PREPROCESSING: self.preprocessing, GENERATION: self.generation_config}
-            if layout == "huggingface" and family_of(self.config).reads == "images":
-                side = self.config.symbols()["H"]
-                kept[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
-            for name, said in kept.items():
+            for name, said in written.items():
                 if said:
                     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
                     (stage / name).write_text(text, encoding="utf-8")
@@ -275,12 +256,7 @@ class Model(Shown):
 
 TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 FILES = (
-    "config.json",
-    files.WEIGHTS,
-    files.INDEX,
-    PREPROCESSING,
-    preprocessor.FILE,
-    GENERATION,
+    *("config.json", files.WEIGHTS, files.INDEX, PREPROCESSING, preprocessor.FILE, GENERATION),
     *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "encoder.json", "vocab.bpe"),
     *TOKENIZER_SETTINGS,
 )
@@ -324,8 +300,6 @@ def create(family: str, seed: int = 0, **settings: Any) -> Model:
     Transformers for text are initialised as GPT-2 and BERT are, vit by Glorot and Bengio, others as
     PyTorch does. Its generator draws the numbers, so that it has to be installed.
     """
-    from vesalius.families import configuration
-
     config = configuration(family, **settings)
     seed = arguments.whole("seed", seed, least=0, below=2**63)
     build = family_of(config).network.get()
@@ -382,13 +356,13 @@ def load_folder(
     described = _description(folder)
     from_files = tensors is None
     tensors = files.read_folder(folder) if tensors is None else tensors
-    config = _config(described, {name: a.shape for name, a in tensors.arrays.items()})
-    tensors = _of_one_precision(tensors)
-    own = "vesalius" in described
-    read = _own_state if own else huggingface.read_state
-    state = read(config, tensors.arrays, ignore_extra)
+    arrays = tensors.arrays
+    config = _config(described, {name: array.shape for name, array in arrays.items()})
+    if tensors.dtype == "float64":  # for all where some have it: a network runs in one precision
+        arrays = {name: array.astype("float64", copy=False) for name, array in arrays.items()}
+    state = _read_state(described, config, arrays, ignore_extra)
     if not allow_non_finite:
-        _require_finite(tensors.arrays, state)
+        _require_finite(arrays, state)
     tokenizer = read_tokenizer(folder)
     vocabulary = getattr(config, "vocabulary", None)
     if tokenizer is not None and vocabulary is not None and tokenizer.rows > vocabulary:
@@ -397,12 +371,12 @@ def load_folder(
             f"{vocabulary - 1}; they do not belong together"
         )
     preprocessing, generation = (
-        plain.read_json(folder / name) if (folder / name).exists() else {}
+        read_json(folder / name) if (folder / name).exists() else {}
         for name in (PREPROCESSING, GENERATION)
     )
     images = family_of(config).reads == "images"
     if not preprocessing and images and (folder / preprocessor.FILE).exists():
-        theirs = plain.read_json(folder / preprocessor.FILE)
+        theirs = read_json(folder / preprocessor.FILE)
         preprocessing = preprocessor.read(theirs, described, config.symbols()["C"])
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
@@ -411,12 +385,14 @@ def load_folder(
     return model
 
 
-def _of_one_precision(tensors: files.Tensors) -> files.Tensors:
-    """Double precision for all where some have it: a network runs in one."""
-    if tensors.dtype != "float64":
-        return tensors
-    wide = {k: a.astype("float64", copy=False) for k, a in tensors.arrays.items()}
-    return files.Tensors(wide, tensors.dtype)
+def _read_state(
+    described: Mapping[str, Any], config: Config, arrays: Mapping[str, Array], ignore_extra: bool
+) -> dict[str, Array]:
+    """Our state from a file's tensors, in whichever layout they are."""
+    if "vesalius" not in described:
+        return huggingface.read_state(config, arrays, ignore_extra)
+    rows = tables.own_rows(config)
+    return tables.read_state(config, rows, arrays, tied={}, ignore_extra=ignore_extra)
 
 
 def read_config(folder: Path) -> Config:
@@ -435,16 +411,12 @@ def read_config(folder: Path) -> Config:
 def _description(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").exists():
         raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
-    return plain.read_json(folder / "config.json")
+    return read_json(folder / "config.json")
 
 
 def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:
-    if "vesalius" in described:
-        return _own_config(described)
-    return huggingface.read_config(described, shapes)
-
-
-def _own_config(described: dict[str, Any]) -> Config:
+    if "vesalius" not in described:
+        return huggingface.read_config(described, shapes)
     settings = {k: v for k, v in described.items() if k not in ("vesalius", "dtype")}
     family = described["vesalius"]
     if not isinstance(family, str) or family not in FAMILIES:
@@ -454,13 +426,6 @@ def _own_config(described: dict[str, Any]) -> Config:
         return FAMILIES[family].config().change(**settings)
     except ValueError as error:
         raise UnknownConfiguration(f"config.json cannot be used: {error}") from error
-
-
-def _own_state(
-    config: Config, tensors: Mapping[str, Array], ignore_extra: bool
-) -> dict[str, Array]:
-    rows = [tables.Row(name, name) for name in layout.shapes(config)]
-    return tables.read_state(config, rows, tensors, tied={}, ignore_extra=ignore_extra)
 
 
 def _require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> None:

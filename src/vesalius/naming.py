@@ -64,7 +64,8 @@ def find(name: Any, weights: bool = True) -> Found:
     known = _known(name, weights)
     if not is_folder(name):
         return known or _elsewhere(name)
-    if known is not None and not _separated(name):
+    separated = any(separator in name for separator in (os.sep, os.altsep) if separator)
+    if known is not None and not separated:
         raise AmbiguousName(
             f"{name!r} is {MEANINGS[known.kind]} and a folder here; "
             f"say {known.kind}:{name} or .{os.sep}{name}"
@@ -156,10 +157,6 @@ def is_folder(name: str | os.PathLike[str]) -> bool:
         return bool(str(name)) and Path(name).is_dir()
     except (OSError, ValueError):  # too long, or with a character that no name can have
         return False
-
-
-def _separated(name: str) -> bool:
-    return any(separator in name for separator in (os.sep, os.altsep) if separator)
 
 
 def _require_no_file(name: str | os.PathLike[str]) -> None:

@@ -69,7 +69,7 @@ STYLE = """
 
 def html(*parts: Part) -> str:
     """Tables and lines as one piece of HTML; whatever they hold is escaped."""
-    shown = (_table(part) if isinstance(part, Table) else _line(part) for part in parts)
+    shown = (_table(p) if isinstance(p, Table) else f"<p>{escape(p)}</p>" for p in parts)
     return f'<div class="vesalius"><style>{STYLE}</style>{"".join(shown)}</div>'
 
 
@@ -83,13 +83,10 @@ def in_lines(shown: Shown) -> str:
         lines += [text for text in (part.title, "  ".join(filter(None, part.heads))) if text]
         rows = [[str(cell) for cell in row] for row in part.rows]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += ["  " + "  ".join(_aligned(part, row, widths)).rstrip() for row in rows]
+        formats = [f"{'>' if i in part.right else '<'}{w}" for i, w in enumerate(widths)]
+        for row in rows:
+            lines.append(f"  {'  '.join(map(format, row, formats))}".rstrip())
     return "\n".join(lines)
-
-
-def _aligned(table: Table, row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
-    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield f"{cell:>{width}}" if i in table.right else f"{cell:{width}}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -108,10 +105,6 @@ def shown_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _line(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
 
 
 def _table(table: Table) -> str:
@@ -138,11 +131,6 @@ def bytes_of(size: int) -> str:
     """A size in the unit that suits it, to four digits."""
     units = ("bytes", "kB", "MB", "GB", "TB")
     power = min((len(str(size)) - 1) // 3, len(units) - 1)
-    if power == 0:
-        return f"{size} bytes"
     whole, rest = divmod(size, 1000**power)
-    return (
-        f"{whole:,} {units[power]}"
-        if whole >= 1000
-        else (f"{whole + rest / 1000**power:.4g} {units[power]}")
-    )
+    number = f"{whole:,}" if whole >= 1000 else f"{whole + rest / 1000**power:.4g}"
+    return f"{number} {units[power]}"

@@ -9,7 +9,7 @@ from processes import shown, vesalius
 
 import vesalius as vs
 from vesalius.checkpoints import pickled
-from vesalius.counting import count_config
+from vesalius.counting import count
 from vesalius.errors import BrokenFile, CheckpointMismatch, NotACheckpoint, UnknownConfiguration
 from vesalius.model import load
 from vesalius.verification import verify
@@ -143,7 +143,7 @@ def test_a_vit_may_lack_the_biases_of_queries_keys_and_values(tmp_path, kind):
     model = load(tmp_path / "theirs")
     same_outputs(kind, theirs, model)
     assert verify(model).first_divergence is None
-    assert count_config(model.config).total == theirs.num_parameters()
+    assert count(model.config).total == theirs.num_parameters()
     model.save(tmp_path / "ours", layout="huggingface")
     assert tensors_in(tmp_path / "ours").keys() == tensors_in(tmp_path / "theirs").keys()
     assert load(tmp_path / "ours").config == model.config

@@ -164,8 +164,10 @@ def test_every_verb_that_loads_a_model_can_pass_over_extra_tensors():
     for file in Path(package.__file__).parent.glob("*.py"):
         verbs = re.split(r"^@click.command", file.read_text(), flags=re.M)[1:]
         for verb in verbs:
-            if re.search(r"[ (]load\(model\)|read_model\(", verb):
-                assert "@extra_option" in verb, f"{file.name}: {verb[:200]}"
+            if re.search(r"[ (.]load\(model\)|read_model\(", verb):
+                assert re.search(r"^@(options\.)?extra_option", verb, flags=re.M), (
+                    f"{file.name}: {verb[:200]}"
+                )
 
 
 def test_extra_tensors_are_passed_over_when_that_is_said(gpt2, tmp_path):

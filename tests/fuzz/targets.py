@@ -114,9 +114,9 @@ class Configs:
         _put(place, files)
 
         def read() -> None:
-            from vesalius.counting import count_config
+            from vesalius.counting import count
 
-            count_config(read_config(place), "fuzzed")
+            count(read_config(place))
             _ = load_folder(place).parameters
 
         return read

@@ -9,6 +9,7 @@ import pytest
 from lively import MODELS, error, lively
 
 import vesalius
+from vesalius import machine
 from vesalius.errors import CannotCompile, TokenOutOfRange
 from vesalius.generation import engines
 from vesalius.generation.engines import engine
@@ -102,9 +103,9 @@ def _nothing_compiles(monkeypatch):
         raise RuntimeError("LLVM has no such instruction\nand says more")
 
     monkeypatch.setattr(CompiledEngine, "compile", fails)
-    engines._say.cache_clear()
+    machine.warn_once.cache_clear()
     yield
-    engines._say.cache_clear()
+    machine.warn_once.cache_clear()
 
 
 @pytest.mark.usefixtures("_nothing_compiles")

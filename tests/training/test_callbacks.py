@@ -11,6 +11,7 @@ from small import small_recipe
 from vesalius.errors import MissingExtra
 from vesalius.training import Callback, Run, train
 from vesalius.training.callbacks import MetricsFile, TensorBoard, draw_curves, read_metrics
+from vesalius.training.objectives import Objective
 from vesalius.training.objectives.text import prompt_ids
 from vesalius.training.processes import Processes
 from vesalius.training.samples import sample
@@ -247,7 +248,7 @@ def patient(folder, monkeypatch, losses, **how):
             kept[run.step] = {k: v.numpy().copy() for k, v in run.network.state_dict().items()}
 
     given = iter(losses)
-    monkeypatch.setattr(Run, "validate", lambda run: {"loss": next(given)})
+    monkeypatch.setattr(Objective, "means", lambda *asked: {"loss": next(given)})
     how = {**SHORT, "steps": 40, "save_every": 4, "keep": 1, **how}
     recipe = small_recipe("ffnn", folder, **how)
     return go(recipe, folder / "run", [Keep()]), kept
@@ -272,7 +273,7 @@ def test_the_best_model_is_there_though_it_came_between_two_checkpoints(tmp_path
 def test_a_run_that_patience_ended_does_not_go_on(tmp_path, monkeypatch):
     outcome, _ = patient(tmp_path, monkeypatch, [5, 6, 7], patience=2)
     before = outcome.model.state
-    monkeypatch.setattr(Run, "validate", None)
+    monkeypatch.setattr(Objective, "means", None)
     recipe = small_recipe(
         "ffnn", tmp_path, **{**SHORT, "steps": 40, "save_every": 4, "keep": 1, "patience": 2}
     )

@@ -1,6 +1,6 @@
-"""A folder that is there already, given new files in one step.
+"""Folders that get their files in one step: new ones, and those that are there already.
 
-They are written in a folder beside it, and the two change places: ``renameat2`` with
+The latter's are written in a folder beside it, and the two change places: ``renameat2`` with
 RENAME_EXCHANGE on Linux, ``renamex_np`` with RENAME_SWAP on macOS. Where that cannot be, files are
 replaced whole, but one after the other: on other systems, for a folder that this process stands
 in, for a mounted one, and for one whose parent cannot be written to.
@@ -12,13 +12,26 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from vesalius.checkpoints.files import SAVING, sync
+from vesalius.checkpoints.files import SAVING, new_folder, sync
+from vesalius.errors import AlreadyThere
 
 AT_FDCWD, SWAP = -100, 2
+
+
+def written(folder: Path, belongs: Callable[[str], bool]) -> AbstractContextManager[Path]:
+    """A folder to write files in that becomes ``folder``, or that gives it all of them at once."""
+    return replaced(folder, belongs) if folder.is_dir() else new_folder(folder)
+
+
+def free_folder(target: Path) -> AbstractContextManager[Path]:
+    """A folder to write in that becomes ``target``, where there is none or an empty one."""
+    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
+        raise AlreadyThere(f"{target} is there already and not empty; give a new folder")
+    return written(target, lambda name: False)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,13 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints.plain import (
-    LFS_POINTER,
-    read_json,
-    replacing,
-    require_contents,
-    require_file,
-)
+from vesalius.checkpoints.plain import read_json, replacing, require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
 
@@ -127,8 +120,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def without_weights(folder: Path) -> NotACheckpoint:
     if pickled := pickled_files(folder):
-        with pickled[0].open("rb") as stream:
-            require_contents(pickled[0], stream.read(len(LFS_POINTER)))
+        require_file(pickled[0])
         return NotACheckpoint(
             f"{folder} holds {pickled[0].name}, which is pickled and never read on its own; "
             f"convert it with: vesalius convert {folder} NEW_FOLDER"
@@ -209,8 +201,6 @@ def _parsed(file: Path) -> tuple[dict[str, Any], int]:
     size = file.stat().st_size
     with file.open("rb") as stream:
         first = stream.read(8)
-        require_contents(file, first + stream.read(32))
-        stream.seek(8)
         length = int.from_bytes(first, "little")
         if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
             raise BrokenFile(
@@ -276,35 +266,6 @@ def _short(text: str) -> str:
 
 
 @contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write files in that take their places in ``folder`` once all are written.
-
-    Each file is replaced whole, one after the other, which is enough for one file; a folder of
-    several is a matter of ``exchanging``.
-    """
-    stage = Path(tempfile.mkdtemp(prefix=SAVING, dir=folder))
-    try:
-        yield stage
-        written = sorted(stage.iterdir())
-        for file in written:
-            sync(file)
-        for file in written:
-            file.replace(folder / file.name)
-        sync(folder)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-
-
-@contextmanager
-def free_folder(target: Path) -> Iterator[Path]:
-    """A folder to write in that becomes ``target``, where there is none or an empty one."""
-    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
-        raise AlreadyThere(f"{target} is there already and not empty; give a new folder")
-    with (staged if target.is_dir() else new_folder)(target) as stage:
-        yield stage
-
-
-@contextmanager
 def new_folder(target: str | Path) -> Iterator[Path]:
     """A folder to write in that becomes ``target`` at the end, in one step and with all in it.
 
@@ -321,7 +282,11 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         yield stage
         for path in (*stage.rglob("*"), stage):
             sync(path)
-        _rename(stage, target)
+        try:
+            stage.rename(target)
+        except OSError:
+            _require_free(target)  # someone else was faster
+            raise
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         for parent in parents:
@@ -330,14 +295,6 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         raise
     for path in (target, *parents):
         sync(path.parent)
-
-
-def _rename(stage: Path, target: Path) -> None:
-    try:
-        stage.rename(target)
-    except OSError:
-        _require_free(target)  # someone else was faster
-        raise
 
 
 def _require_free(target: Path) -> None:

@@ -1,18 +1,23 @@
-"""How the tensors of a file fit a configuration, from names and shapes alone.
+"""How the tensors of a file fit a configuration, from names and shapes alone: headers are read.
 
 Every tensor is given its place: our name, the paper's symbol, and whether it is a parameter. What
 is missing, left over or misshapen is listed with the numbers by which the file differs from the
 formula, so that a count of the file and one by formula can be told apart to the last number.
+Weights that are absent, pickled or damaged are said to be that.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from vesalius.checkpoints import huggingface, layout, tables
+from vesalius.checkpoints import files, huggingface, layout, tables
 from vesalius.checkpoints.layout import Shape
+from vesalius.checkpoints.plain import read_json
+from vesalius.errors import VesaliusError
 from vesalius.families import family_of
 from vesalius.families.config import Config
 
@@ -48,9 +53,6 @@ class Difference:
                 return f"tied copy, by config.json: {self.tensor}, {held}"
         return f"{self.kind}: {self.tensor}, {held}"
 
-    def to_json(self) -> dict[str, Any]:
-        return self.__dict__.copy()
-
 
 @dataclass(frozen=True)
 class Place:
@@ -64,22 +66,20 @@ class Place:
     """parameter, or the kind of its ``Difference``."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The place of every tensor, and all differences."""
-
-    places: dict[str, Place]
-    differences: tuple[Difference, ...]
-
-    @property
-    def fits(self) -> bool:
-        return all(difference.harmless for difference in self.differences)
-
-
-def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
-    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's."""
+def fit(
+    config: Config, own: bool, shapes: Mapping[str, Shape]
+) -> tuple[dict[str, Place], tuple[Difference, ...]]:
+    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's: the
+    place of every tensor, and all differences.
+    """
     wanted = layout.shapes(config)
-    rows, tied, plain = _own(wanted, shapes) if own else _theirs(config, shapes)
+    if own:
+        rows, tied, plain = tables.own_rows(config), {}, {name: name for name in shapes}
+    else:
+        dialect = huggingface.dialect_of(config)
+        rows, tied = tables.spread(dialect.rows(config), config), dialect.tied
+        # Names without their prefix; what holds no parameter has none.
+        plain = {name: p for name in shapes for p in huggingface._plain(dialect, {name: ()})}
     shares: dict[str, list[tables.Row]] = {}
     for row in rows:
         shares.setdefault(row.theirs, []).append(row)
@@ -107,27 +107,12 @@ def fit(config: Config, own: bool, shapes: Mapping[str, Shape]) -> Fit:
     for name in sorted(shares.keys() - set(plain.values())):
         expected = tables.their_shape(shares[name], wanted)
         found.append(Difference("missing", name, None, expected, -_counted(name, expected)))
-    return Fit(places, tuple(found))
+    return places, tuple(found)
 
 
 def _counted(name: str, expected: Shape | None) -> int:
     """What the formula counts of a tensor: not what training only gathers."""
     return 0 if expected is None or name.endswith(STATISTICS) else math.prod(expected)
-
-
-def _own(
-    wanted: Mapping[str, Shape], shapes: Mapping[str, Shape]
-) -> tuple[list[tables.Row], Mapping[str, str], dict[str, str]]:
-    return [tables.Row(name, name) for name in wanted], {}, {name: name for name in shapes}
-
-
-def _theirs(
-    config: Config, shapes: Mapping[str, Shape]
-) -> tuple[list[tables.Row], Mapping[str, str], dict[str, str]]:
-    """Their rows, their ties, and their names without prefix; what holds no parameter has none."""
-    dialect = huggingface.dialect_of(config)
-    plain = {name: p for name in shapes for p in huggingface._plain(dialect, {name: ()})}
-    return tables.spread(dialect.rows(config), config), dialect.tied, plain
 
 
 def _symbols(config: Config, names: Iterable[str]) -> Iterable[str]:
@@ -159,3 +144,69 @@ def grouped(differences: Iterable[Difference]) -> list[tuple[str, int]]:
 
 def _product(shape: Shape | None) -> str:
     return " × ".join(map(str, shape or ())) or "one number"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The numbers in a folder's weights."""
+
+    files: tuple[str, ...]
+    tensors: int
+    total: int
+    """All numbers in all tensors, trained or not."""
+    bytes: int
+    dtypes: dict[str, int]
+    """How many numbers the files hold in each precision."""
+    differences: tuple[Difference, ...]
+    """Their ``numbers`` add up to ``total`` less what the formula counts."""
+    problem: str = ""
+    """Why nothing could be read."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the weights are those of the configuration, so that the model loads."""
+        return not self.problem and all(difference.harmless for difference in self.differences)
+
+    def lines(self, formula: int) -> list[str]:
+        """The same in words; ``formula`` is what the formula counts."""
+        if self.problem:
+            return [f"Counted by config.json alone: {self.problem}"]
+        many = f"{len(self.files)} files" if len(self.files) > 1 else self.files[0]
+        precisions = " and ".join(
+            dtype if len(self.dtypes) == 1 else f"{numbers:,} in {dtype}"
+            for dtype, numbers in self.dtypes.items()
+        )
+        more = self.total - formula
+        than = "more than" if more > 0 else "fewer than"
+        verdict = f"{abs(more):,} {than} the formula" if more else "as the formula says"
+        said = f"{many}: {self.total:,} numbers in {self.tensors} tensors, {precisions}; {verdict}"
+        groups = grouped(self.differences)
+        width = max((len(f"{n:+,}") for _, n in groups), default=0)
+        return [said, *(f"{f'{n:+,}':>{width}}  {words}" for words, n in groups)]
+
+    def to_json(self) -> dict[str, Any]:
+        differences = [asdict(difference) for difference in self.differences]
+        return {**self.__dict__, "differences": differences, "fits": self.fits}
+
+
+def held(folder: Path, config: Config) -> Held:
+    """What a folder holds for this configuration."""
+    try:
+        stored = files.headers(folder)
+        if not stored:
+            raise files.without_weights(folder)
+    except VesaliusError as error:
+        return Held((), 0, 0, 0, {}, (), str(error))
+    own = "vesalius" in read_json(folder / "config.json")
+    dtypes: Counter[str] = Counter()
+    for tensor in stored:
+        dtypes[tensor.dtype] += tensor.size
+    _, differences = fit(config, own, {tensor.name: tensor.shape for tensor in stored})
+    return Held(
+        tuple(sorted({tensor.file for tensor in stored})),
+        len(stored),
+        sum(tensor.size for tensor in stored),
+        sum(tensor.nbytes for tensor in stored),
+        dict(dtypes),
+        differences,
+    )

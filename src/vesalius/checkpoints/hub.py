@@ -11,17 +11,9 @@ from vesalius.errors import UnknownModel, Unreachable, nearest
 from vesalius.families import HUB_NAMES, names
 
 WANTED = (
-    "config.json",
-    "generation_config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "model-*.safetensors",
-    "tokenizer.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    "tokenizer_config.json",
-    "preprocessor_config.json",
+    *("config.json", "generation_config.json", "preprocessor_config.json"),
+    *("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
+    *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"),
 )
 
 
@@ -50,14 +42,10 @@ def _fetch(name: str, revision: str | None, local_files_only: bool) -> Path:
     )
 
     try:
-        return Path(
-            snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=[*WANTED],
-                local_files_only=local_files_only,
-            )
+        folder = snapshot_download(
+            name, revision=revision, allow_patterns=[*WANTED], local_files_only=local_files_only
         )
+        return Path(folder)
     except RevisionNotFoundError as error:
         raise UnknownModel(f"{name} has no revision {revision!r}") from error
     except GatedRepoError as error:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.checkpoints.files import Tensors, widest
-from vesalius.checkpoints.plain import require_contents, require_file
+from vesalius.checkpoints.plain import require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, UnknownConfiguration
 from vesalius.extras import require
@@ -24,6 +24,8 @@ SUFFIXES = (".keras", ".weights.h5")
 INSIDE = "model.weights.h5"
 """The weights in a .keras archive, and in a folder of KerasHub's presets."""
 HEAD = "mlm_head"
+VARIABLES = {"norm": ("gamma", "beta"), "embedding": ("embeddings",), HEAD: ("output_bias",)}
+"""What the variables of layers are called, by how the layer's name ends."""
 
 
 def find(path: Path) -> Path | None:
@@ -88,8 +90,6 @@ def _arrays(file: Path) -> dict[str, Array]:
     require_file(file)
     try:
         with file.open("rb") as stream:
-            require_contents(file, stream.read(64))
-            stream.seek(0)
             inside = stream if file.suffix != ".keras" else _unzipped(file)
             with h5py.File(inside, "r") as held:
                 return dict(_named(file, held, h5py.Dataset))
@@ -130,13 +130,7 @@ def _named(file: Path, group: Any, dataset: type, path: str = "") -> Iterator[tu
 
 def _variables(file: Path, group: Any, path: str) -> Iterator[tuple[str, Array]]:
     layer = path.rstrip("/").rpartition("/")[2]
-    kinds: tuple[str, ...] = ("kernel", "bias")
-    if layer.endswith("norm"):
-        kinds = ("gamma", "beta")
-    elif layer.endswith("embedding"):
-        kinds = ("embeddings",)
-    elif layer == HEAD:
-        kinds = ("output_bias",)
+    kinds = next((k for end, k in VARIABLES.items() if layer.endswith(end)), ("kernel", "bias"))
     for key in group:
         held = group[key]
         # A few bytes can claim to be terabytes, or lie in another file.

@@ -17,9 +17,7 @@ from vesalius.errors import UnknownConfiguration
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.bert import BertConfig
 from vesalius.families.config import Config
-from vesalius.families.ffnn import FeedforwardConfig
 from vesalius.families.gpt2 import GPT2Config
-from vesalius.families.recurrent import RecurrentConfig
 from vesalius.families.tst import TSTConfig
 from vesalius.families.vit import ViTConfig
 
@@ -194,28 +192,24 @@ def _mvts(config: TSTConfig) -> list[Row]:
 # ---------------------------------------------------------------------------------- single layers
 
 
-def _torch_recurrent(config: RecurrentConfig) -> list[Row]:
-    return [
+TORCH_RECURRENT = Dialect(
+    lambda config: [
         Row("layers.{l}.input.weight", "weight_ih_l{l}"),
         Row("layers.{l}.recurrent.weight", "weight_hh_l{l}"),
         Row("layers.{l}.input.bias", "bias_ih_l{l}", PLUS_BIAS),
     ]
-
-
-def _keras_recurrent(config: RecurrentConfig) -> list[Row]:
-    return [
+)
+KERAS_RECURRENT = Dialect(
+    lambda config: [
         Row("layers.{l}.input.weight", "kernel", TRANSPOSED),
         Row("layers.{l}.recurrent.weight", "recurrent_kernel", TRANSPOSED),
         Row("layers.{l}.input.bias", "bias"),
     ]
-
-
-def _torch_dense(config: FeedforwardConfig) -> list[Row]:
-    return [*both("layers.{l}", "{l}"), *both("output", "output")]
-
-
-def _keras_dense(config: FeedforwardConfig) -> list[Row]:
-    return [*_dense("layers.{l}", "dense_{l}"), *_dense("output", "output")]
+)
+TORCH_DENSE = Dialect(lambda config: [*both("layers.{l}", "{l}"), *both("output", "output")])
+KERAS_DENSE = Dialect(
+    lambda config: [*_dense("layers.{l}", "dense_{l}"), *_dense("output", "output")]
+)
 
 
 # -------------------------------------------------------------------------------------- one table
@@ -229,8 +223,6 @@ NANOGPT = Dialect(
 )
 TIMM = Dialect(_timm)
 MVTS = Dialect(_mvts, {}, r".*\.num_batches_tracked")
-TORCH_RECURRENT, TORCH_DENSE = Dialect(_torch_recurrent), Dialect(_torch_dense)
-KERAS_RECURRENT, KERAS_DENSE = Dialect(_keras_recurrent), Dialect(_keras_dense)
 
 
 def dialect(library: str, config: Config) -> Dialect:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius.checkpoints.files import WIDTH, Tensors, pickled_files, widest
-from vesalius.checkpoints.plain import require_contents, require_file
+from vesalius.checkpoints.plain import require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
 from vesalius.extras import require
 
@@ -44,8 +44,6 @@ def state_in(held: Any) -> Any:
 def unpickled(file: Path) -> Any:
     """What a pickled file holds: tensors, numbers, texts, and lists and dictionaries of these."""
     require_file(file)
-    with file.open("rb") as stream:
-        require_contents(file, stream.read(64))
     require("torch")
     import warnings
 
@@ -74,14 +72,11 @@ def tensors(file: Path, state: Any) -> Tensors:
     if odd := sorted(name for name, tensor in state.items() if not _stored(tensor)):
         raise BrokenFile(f"{file} holds only a part of {', '.join(odd)}; expected dense tensors")
     dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in state.items()}
-    narrow, known = (
-        ("float16", "bfloat16"),
-        (*WIDTH, "int64", "int32", "int16", "int8", "uint8", "bool"),
-    )
+    known = (*WIDTH, "int64", "int32", "int16", "int8", "uint8", "bool")
     if odd := sorted(set(dtypes.values()) - set(known)):
         raise BrokenFile(f"{file} holds tensors of {', '.join(odd)}; known are {', '.join(known)}")
     arrays = {
-        name: (tensor.float() if dtypes[name] in narrow else tensor).detach().numpy()
+        name: (tensor.float() if WIDTH.get(dtypes[name]) == 16 else tensor).detach().numpy()
         for name, tensor in state.items()
     }
     return Tensors(arrays, widest(list(dtypes.values())))

@@ -17,29 +17,30 @@ LFS_POINTER = b"version https://git-lfs"
 
 
 def require_file(file: Path) -> None:
-    """Refuse what is not there, and what is no file: a folder, or a pipe that may never end."""
+    """Refuse what is not there, what is no file (a folder, or a pipe that may never end), and what
+    Git leaves in a large file's place.
+    """
     # The functions of os.path, since those of Path raise for names that no file can have.
     if not os.path.exists(file):
         raise BrokenFile(f"there is no {file}; expected a file")
     if not os.path.isfile(file):
         kind = "a folder" if os.path.isdir(file) else "a pipe or a device"
         raise BrokenFile(f"{file} is {kind}; expected a file")
+    if is_pointer(file):
+        raise BrokenFile(
+            f"{file} is a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder"
+        )
+
+
+def is_pointer(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def contents(file: Path) -> bytes:
     """All bytes of a file."""
     require_file(file)
-    data = file.read_bytes()
-    require_contents(file, data)
-    return data
-
-
-def require_contents(file: Path, beginning: bytes) -> None:
-    """Refuse what Git leaves in a large file's place."""
-    if beginning.startswith(LFS_POINTER):
-        raise BrokenFile(
-            f"{file} is a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder"
-        )
+    return file.read_bytes()
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -96,6 +96,11 @@ def both(ours: str, theirs: str) -> list[Row]:
     return [Row(f"{ours}.{kind}", f"{theirs}.{kind}") for kind in ("weight", "bias")]
 
 
+def own_rows(config: Config) -> list[Row]:
+    """The table of our own layout: every name is its own."""
+    return [Row(name, name) for name in layout.shapes(config)]
+
+
 def spread(rows: Sequence[Row], config: Config) -> list[Row]:
     """The rows that a configuration has, one for every layer."""
     wanted = layout.shapes(config)
@@ -155,17 +160,13 @@ def read_state(
             problems.append(f"not floating point: {row.theirs} is {array.dtype}")
         else:
             state[row.ours] = row.transform.to_ours(array)
-    require(problems, f"; {IGNORE}" if extra else "")
-    assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
-    return state
-
-
-def require(problems: list[str], remedy: str = "") -> None:
-    """Raise one error that lists all problems, if there are any."""
     if unique := list(dict.fromkeys(problems)):
+        remedy = f"; {IGNORE}" if extra else ""
         raise CheckpointMismatch(
             f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}{remedy}"
         )
+    assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
+    return state
 
 
 def their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:

@@ -14,18 +14,7 @@ from typing import Any
 import click
 
 from vesalius import __version__
-from vesalius.cli import (
-    analyses,
-    anatomy,
-    checkpoints,
-    classification,
-    data,
-    generation,
-    inspection,
-    reading,
-    text,
-    training,
-)
+from vesalius.cli import analyses, anatomy, checkpoints, data, generation, reading, text, training
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError
 from vesalius.extras import EXTRAS, missing
@@ -33,18 +22,12 @@ from vesalius.extras import EXTRAS, missing
 __all__ = ["Settings", "cli", "json_option", "main"]
 
 SUBJECTS: dict[str, list[click.Command]] = {
-    "Anatomy": [
-        anatomy.models,
-        anatomy.equations,
-        anatomy.count,
-        anatomy.dissect,
-        anatomy.verify,
-    ],
+    "Anatomy": [anatomy.models, anatomy.equations, anatomy.count, anatomy.dissect, anatomy.verify],
     "Analyses": [analyses.unfold, analyses.attribute],
-    "Checkpoints": [checkpoints.specimens, inspection.inspect, checkpoints.convert],
+    "Checkpoints": [checkpoints.specimens, checkpoints.inspect, checkpoints.convert],
     "Use": [
         generation.generate,
-        classification.classify,
+        reading.classify,
         reading.fill,
         reading.next_sentence,
         reading.embed,

@@ -52,9 +52,7 @@ def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_j
     from vesalius.dissection import dissect
 
     found = run(dissect(load(model), text), step, *at, top=top)
-    if as_json:
-        return terminal.show_json(found.to_json())
-    return terminal.show(found)
+    terminal.show_result(found, as_json)
 
 
 @click.command()

@@ -10,6 +10,7 @@ import click
 
 from vesalius.cli import terminal
 from vesalius.cli.options import Settings, complete_models, extra_option, json_option, load
+from vesalius.views import Table, shown_value
 
 
 @click.command()
@@ -22,27 +23,18 @@ def models(model: str | None, as_json: bool) -> None:
     """
     from vesalius.counting import count, described
     from vesalius.families import FAMILIES, SIZES, names
-    from vesalius.views import shown_value
 
     if model:
         config, _, _ = described(model)
         rows = config.described()
         if as_json:
             return terminal.show_json(rows)
+        heads = ("setting", "symbol", "value", "meaning")
         shown = [
-            (
-                r["name"],
-                r["symbol"],
-                shown_value(r["value"]),
-                terminal.setting_meaning(r),
-            )
+            (r["name"], r["symbol"], shown_value(r["value"]), terminal.setting_meaning(r))
             for r in rows
         ]
-        return terminal.show(
-            terminal.table(
-                ("setting", "symbol", "value", "meaning"), shown, prose=(3,), title=model
-            )
-        )
+        return terminal.show(Table(heads, shown, prose=(3,), title=model))
     found: list[dict[str, Any]] = []
     for name in names():
         counted = count(name)
@@ -51,11 +43,11 @@ def models(model: str | None, as_json: bool) -> None:
         found.append({"name": name, **numbers, "source": source})
     if as_json:
         return terminal.show_json(found)
-    heads = ("model", "family", "parameters", "source")
     listed = [
         (m["name"], FAMILIES[m["family"]].title, f"{m['parameters']:,}", m["source"]) for m in found
     ]
-    return terminal.show(terminal.table(heads, listed, right=(2,), prose=(1, 3)))
+    heads = ("model", "family", "parameters", "source")
+    return terminal.show(Table(heads, listed, right=(2,), prose=(1, 3)))
 
 
 @click.command()
@@ -76,9 +68,8 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
     if as_json:
         return terminal.show_json([entry.to_json() for entry in found])
     rows = [(e.label, e.section, e.title, e.plain.split("\n")[0]) for e in found]
-    return terminal.show(
-        terminal.table(("", "section", "title", "formula"), rows, right=(0,), prose=(2, 3))
-    )
+    heads = ("", "section", "title", "formula")
+    return terminal.show(Table(heads, rows, right=(0,), prose=(2, 3)))
 
 
 @click.command()
@@ -206,9 +197,6 @@ def verify(model: str, against: str, length: int | None, seed: int, as_json: boo
     from vesalius.verification import verify as run
 
     result = run(load(model), against, length, seed)
-    if as_json:
-        terminal.show_json(result.to_json())
-    else:
-        terminal.show(result)
+    terminal.show_result(result, as_json)
     if result.first_divergence is not None:
         raise click.exceptions.Exit(1)

@@ -1,21 +1,14 @@
-"""Verbs that move models between files and layouts."""
+"""Verbs on folders and files of models: what there is, what one holds, and other layouts."""
 
 from pathlib import Path
 
 import click
 
-from vesalius.cli import terminal
-from vesalius.cli.options import (
-    complete_models,
-    complete_specimens,
-    extra_option,
-    ignore_extra,
-    json_option,
-)
+from vesalius.cli import options, terminal
 
 
 @click.command()
-@click.argument("source", shell_complete=complete_models)
+@click.argument("source", shell_complete=options.complete_models)
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option(
     "--to",
@@ -30,8 +23,8 @@ from vesalius.cli.options import (
     type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
     help="Precision to write; as read unless said.",
 )
-@extra_option
-@json_option
+@options.extra_option
+@options.json_option
 def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
     """Write the model SOURCE to folder TARGET, in Hugging Face's layout or in ours.
 
@@ -46,7 +39,7 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
-    model = read_model(source, ignore_extra())
+    model = read_model(source, options.ignore_extra())
     model.dtype = dtype or model.dtype
     model.save(target, layout)
     done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}
@@ -56,8 +49,28 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=complete_specimens)
-@json_option
+@click.argument("folder", shell_complete=options.complete_models)
+@click.option("--no-values", is_flag=True, help="Headers alone: no search for NaN and copies.")
+@options.json_option
+def inspect(folder: str, no_values: bool, as_json: bool) -> None:
+    """What FOLDER holds: files, tensors and what each is, tokenizer, fit to its config.json.
+
+    Nothing is unpickled, and a broken folder is told as far as it goes. Exit code 0 if it is a
+    whole model, 1 if not.
+
+    Example: vesalius inspect ./from-a-colleague
+    """
+    from vesalius.inspection import inspect as run
+
+    found = run(folder, values=not no_values)
+    terminal.show_result(found, as_json)
+    if found.problems:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=options.complete_specimens)
+@options.json_option
 def specimens(name: str | None, as_json: bool) -> None:
     """The small trained models that ship with Vesalius; with NAME, the card of one.
 

@@ -46,19 +46,12 @@ def info(name: str, as_json: bool) -> None:
     described: dict[str, Any] = corpus(name).to_json()
     described["files"] = [check.to_json() for check in verify(name)]
     if name == "stories":
-        described |= _measures()
+        from vesalius.data import stories
+
+        described |= {"entropy": stories.entropy(), "perplexity": stories.perplexity_floor()}
+        described["vocabulary"] = len(stories.vocabulary())
+        described["parts_of_speech"] = stories.tags()
     return terminal.show_json(described) if as_json else terminal.show_corpus(described)
-
-
-def _measures() -> dict[str, Any]:
-    from vesalius.data import stories
-
-    return {
-        "entropy": stories.entropy(),
-        "perplexity": stories.perplexity_floor(),
-        "vocabulary": len(stories.vocabulary()),
-        "parts_of_speech": stories.tags(),
-    }
 
 
 @data.command()

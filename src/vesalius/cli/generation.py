@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius.cli import terminal
-from vesalius.cli.options import (
-    TEXTS,
-    complete_models,
-    extra_option,
-    ids_of,
-    json_option,
-    lines_of,
-    load,
-)
+from vesalius.cli import options, terminal
+from vesalius.views import Table
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -28,9 +20,9 @@ GREYS = (16, *range(232, 256), 231)
 
 
 @click.command()
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", shell_complete=options.complete_models)
 @click.argument("prompt", required=False)
-@click.option("--file", type=TEXTS, help="Prompts, one a line; '-' is stdin.")
+@click.option("--file", type=options.TEXTS, help="Prompts, one a line; '-' is stdin.")
 @click.option("--ids", "by_ids", is_flag=True, help="Take prompts as token ids, and print ids.")
 @click.option(
     "-n", "--max-new-tokens", type=int, help="50 unless said; with igpt the rest of the picture."
@@ -49,8 +41,8 @@ GREYS = (16, *range(232, 256), 231)
 )
 @click.option("--threads", type=int, help="The physical cores unless said.")
 @click.option("--inspect", is_flag=True, help="Show each draw: logits, cuts, odds, the choice.")
-@extra_option
-@json_option
+@options.extra_option
+@options.json_option
 def generate(
     model: str,
     prompt: str | None,
@@ -68,15 +60,16 @@ def generate(
     from vesalius.generation.decoding import draws_pictures
     from vesalius.generation.decoding import generate as run
 
-    loaded = load(model)
+    loaded = options.load(model)
     require_served(loaded, "generate")
     nothing = draws_pictures(loaded) and prompt is None and file is None
     if (prompt is None) == (file is None) and not nothing:
         raise click.UsageError("expected a PROMPT, or --file with prompts")
-    given: Any = prompt if file is None else lines_of(file)
+    given: Any = prompt if file is None else options.lines_of(file)
     streams = file is None and settings["samples"] == 1 and not (as_json or inspect or by_ids)
     if given is not None and (by_ids or loaded.tokenizer is None):
-        given = ids_of(prompt) if prompt is not None else [ids_of(line) for line in given]
+        read = options.ids_of
+        given = read(given) if file is None else [read(line) for line in given]
     elif streams and loaded.tokenizer is not None:
         return _stream(loaded, given, settings)
     draws: list[tuple[int, Draw]] = []
@@ -89,10 +82,9 @@ def generate(
             for slot, draw in draws:
                 shown[slot].setdefault("draws", []).append(draw.to_json(loaded.tokenizer))
         return terminal.show_json(shown if file or len(shown) > 1 else shown[0])
-    for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0])):
-        _show_draw(
-            loaded, f"sequence {slot + 1}" if len(results) > 1 else f"token {number + 1}", draw
-        )
+    for number, (slot, draw) in enumerate(sorted(draws, key=lambda pair: pair[0]), 1):
+        name = f"sequence {slot + 1}" if len(results) > 1 else f"token {number}"
+        _show_draw(loaded, name, draw)
     for result in results:
         if by_ids:
             click.echo(" ".join(map(str, [*(result.prompt or ()), *result.ids])))
@@ -167,4 +159,4 @@ def _show_draw(model: "Model", name: str, draw: "Draw") -> None:
     ]
     heads = ("", "id", "token", "logit", "after temperature", "probability")
     title = f"{name}: {shown['kept']:,} left by the cuts"
-    terminal.show(terminal.table(heads, rows, right=(1, 3, 4, 5), title=title))
+    terminal.show(Table(heads, rows, right=(1, 3, 4, 5), title=title))

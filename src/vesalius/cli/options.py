@@ -15,15 +15,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 EXTRA = "vesalius.ignore_extra"
 
 
-def _note_extra(context: click.Context, _: click.Parameter, ignore: bool) -> None:
-    context.meta[EXTRA] = ignore
-
-
 extra_option = click.option(
     "--ignore-extra",
     is_flag=True,
     expose_value=False,
-    callback=_note_extra,
+    callback=lambda context, _, ignore: context.meta.update({EXTRA: ignore}),
     help="Pass over tensors that have no place in the model.",
 )
 """For verbs that call ``load``."""
@@ -40,9 +36,7 @@ def completes(names: Callable[[], Mapping[str, str]], kind: str) -> Completer:
     The word that lets the shell look for files comes first: bash forgets all names before it.
     """
 
-    def complete(
-        ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
         begun = ((name, what) for name, what in names().items() if name.startswith(incomplete))
         found = [CompletionItem(name, help=what) for name, what in begun]
         return [CompletionItem(incomplete, type=kind), *found]

@@ -1,25 +1,52 @@
-"""Verbs that have a model read text: what its masks stand for, what follows, what is alike."""
+"""Verbs that have a model read: classes, what masks stand for, what follows, what is alike."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from vesalius.arguments import Progress, silent
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
-
-if TYPE_CHECKING:
-    from vesalius.embedding import Embeddings
+from vesalius.views import Table, counted
 
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
     return click.option(
         "--what", type=click.Choice(kinds), default=default, show_default=True, help=text
     )
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_models)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--top", type=click.IntRange(1), default=5, show_default=True, help="Classes of each."
+)
+@click.option("--raw", is_flag=True, help="Read FILE as it is: do not scale as in training.")
+@click.option("--invert", is_flag=True, help="Turn an image's dark into bright.")
+@extra_option
+@json_option
+def classify(
+    model: str, files: tuple[str, ...], top: int, raw: bool, invert: bool, as_json: bool
+) -> None:
+    """The classes of images or series in FILEs, by MODEL, with their probabilities.
+
+    A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy. Values are scaled as in training.
+    Images of another size are resized, bilinear, to the model's; colours become grey where it reads
+    grey. What was done is said.
+
+    Example: vesalius classify vit shoe.png --top 3
+    """
+    from vesalius.classification import classify as run
+
+    results = run(load(model), list(files), raw, invert)
+    if as_json:
+        return terminal.show_json([result.to_json(top) for result in results])
+    return terminal.show_classifications(results, top)
 
 
 @click.command()
@@ -37,10 +64,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
     """
     from vesalius.filling import fill as run
 
-    filling = run(load(model), text, top)
-    if as_json:
-        return terminal.show_json(filling.to_json())
-    return terminal.show(filling)
+    terminal.show_result(run(load(model), text, top), as_json)
 
 
 @click.command()
@@ -56,10 +80,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
     """
     from vesalius.filling import next_sentence as run
 
-    found = run(load(model), first, second)
-    if as_json:
-        return terminal.show_json(found.to_json())
-    return terminal.show(found)
+    terminal.show_result(run(load(model), first, second), as_json)
 
 
 @click.command()
@@ -115,10 +136,14 @@ def embed(
     loaded = load(model)
     with _progress() as progress:
         found = run(loaded, given, what, layer, batch, progress, truncate=truncate)
-    if out is not None:
-        found.save(out)
-        return _tell_saved(found, out, as_json)
-    return terminal.show_json(found.to_json()) if as_json else terminal.show(found)
+    if out is None:
+        return terminal.show_result(found, as_json)
+    found.save(out)
+    count, width = len(found.texts), found.vectors[0].shape[-1]
+    if as_json:
+        about = {"out": str(out), "what": found.what, "layer": found.layer}
+        return terminal.show_json({**about, "texts": count, "width": width})
+    return click.echo(f"{out}: {what} of {counted(count, 'text')}, {width} numbers a vector")
 
 
 @click.command()
@@ -168,7 +193,7 @@ def similar(
         return terminal.show_json([neighbour.to_json() for neighbour in found])
     shown = [(repr(n.text) if texts is None else n.text, f"{n.score:.4f}") for n in found]
     heads, prose = ("word" if texts is None else "text", distance), () if texts is None else (0,)
-    return terminal.show(terminal.table(heads, shown, right=(1,), prose=prose, title=repr(query)))
+    return terminal.show(Table(heads, shown, right=(1,), prose=prose, title=repr(query)))
 
 
 @contextmanager
@@ -185,12 +210,3 @@ def _progress() -> Iterator[Progress]:
     with progress.Progress("embedding", *columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, total: bar.update(task, completed=done, total=total)
-
-
-def _tell_saved(found: "Embeddings", out: Path, as_json: bool) -> None:
-    count, width = len(found.texts), found.vectors[0].shape[-1]
-    if as_json:
-        about = {"out": str(out), "what": found.what, "layer": found.layer}
-        return terminal.show_json({**about, "texts": count, "width": width})
-    many = "1 text" if count == 1 else f"{count:,} texts"
-    return click.echo(f"{out}: {found.what} of {many}, {width} numbers a vector")

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from textwrap import indent
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
 """Of neighbouring tokens."""
+ALONE = 4
+"""The most classified inputs that have a table of candidates each; more have a row each."""
 
 
 def setting_meaning(row: dict[str, Any]) -> str:
@@ -42,7 +44,7 @@ def show_equation(entry: "Equation") -> None:
         Text(f"{entry.label} {entry.title}", style="bold"),
         Text(f"Section {entry.section} · {file}:{line} · {entry.name}()", style="dim"),
         Text(f"\n{indent(entry.plain, '    ')}", style="bold cyan"),
-        table(("symbol", "shape", "meaning"), symbols, prose=(2,)),
+        Table(("symbol", "shape", "meaning"), symbols, prose=(2,)),
         *([Text(f"{entry.remarks}\n")] if entry.remarks else []),
         Text(f"LaTeX: {entry.latex}", style="dim"),
     )
@@ -58,14 +60,14 @@ def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) ->
     show(*parts)
 
 
-def show_classifications(results: "list[Classification]", top: int, alone: int) -> None:
+def show_classifications(results: "list[Classification]", top: int) -> None:
     """A table of candidates for each; a row for each where there are many."""
     parts: list[Any] = []
-    if len(results) <= alone:
+    if len(results) <= ALONE:
         for result in results:
             rows = [(c.name, f"{c.probability:.4f}") for c in result.candidates[:top]]
             heads = ("class", "probability")
-            parts += [table(heads, rows, right=(1,), title=result.source), *_about(result)]
+            parts += [Table(heads, rows, right=(1,), title=result.source), *_about(result)]
     else:
         files = {result.source.rpartition(", ")[0] for result in results}
         file = f"{files.pop()}, " if len(files) == 1 else ""
@@ -76,10 +78,8 @@ def show_classifications(results: "list[Classification]", top: int, alone: int) 
             said = (str(result.label),) if labelled else ()
             many.append((result.source.removeprefix(file), *said, ", ".join(best)))
         heads = ("input", *(("says",) if labelled else ()), "classes")
-        parts += [
-            table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", ")),
-            *_about(results[0]),
-        ]
+        listed = Table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", "))
+        parts += [listed, *_about(results[0])]
     if known := [result.right for result in results if result.right is not None]:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
@@ -113,7 +113,7 @@ def show_tokens(text: str, rows: list[dict[str, Any]]) -> None:
         cells.append((row["id"], token, row["bytes"], row["start"], row["end"]))
     painted.append(text[done:])
     heads = ("id", "token", "bytes", "from", "to")
-    show(painted, table(heads, cells, right=(0, 3, 4), prose=(2,)))
+    show(painted, Table(heads, cells, right=(0, 3, 4), prose=(2,)))
 
 
 def show_cards(cards: "dict[str, Card]") -> None:
@@ -130,7 +130,7 @@ def show_cards(cards: "dict[str, Card]") -> None:
         )
         for name, card in cards.items()
     ]
-    show(table(heads, rows, right=(2, 4, 5), prose=(3, 6)))
+    show(Table(heads, rows, right=(2, 4, 5), prose=(3, 6)))
 
 
 def show_card(card: "Card") -> None:
@@ -145,27 +145,18 @@ def show_card(card: "Card") -> None:
         ("with", ", ".join(f"{name} {version}" for name, version in card.versions.items())),
         *card.numbers.items(),
     ]
-    recipe = {key: card.recipe[key] for key in ("model", "data", "training")}
     said = [
-        (f"[{part}]", ", ".join(f"{k} {v}" for k, v in how.items() if v is not None))
-        for part, how in recipe.items()
+        (f"[{part}]", ", ".join(f"{k} {v}" for k, v in card.recipe[part].items() if v is not None))
+        for part in ("model", "data", "training")
     ]
-    heads = (("", ""), ("recipe", ""))
-    tables = (table(head, part, prose=(1,)) for head, part in zip(heads, (rows, said), strict=True))
-    show(Text(card.title, style="bold"), *tables)
+    facts, recipe = Table(("", ""), rows, prose=(1,)), Table(("recipe", ""), said, prose=(1,))
+    show(Text(card.title, style="bold"), facts, recipe)
 
 
 def show_recipes(recipes: list[dict[str, Any]]) -> None:
-    from rich.text import Text
-
-    show(
-        table(
-            ("name", "corpus", "what"),
-            [(r["name"], r["corpus"], r["title"]) for r in recipes],
-            prose=(2,),
-        ),
-        Text("vesalius recipes NAME shows one; vesalius train NAME trains by it"),
-    )
+    rows = [(r["name"], r["corpus"], r["title"]) for r in recipes]
+    told = "vesalius recipes NAME shows one; vesalius train NAME trains by it"
+    show(Table(("name", "corpus", "what"), rows, prose=(2,)), told)
 
 
 def show_keys(rows: list[dict[str, Any]]) -> None:
@@ -174,7 +165,7 @@ def show_keys(rows: list[dict[str, Any]]) -> None:
         of = [row for row in rows if row["section"] == section]
         cells = [(r["key"], shown_value(r["default"]), r["meaning"], limits(r)) for r in of]
         title = f"[{section.partition(',')[0]}]{section.partition(',')[2]}" if section else ""
-        show(table(("key", "default", "meaning", "limits"), cells, prose=(2, 3), title=title))
+        show(Table(("key", "default", "meaning", "limits"), cells, prose=(2, 3), title=title))
 
 
 def limits(row: dict[str, Any]) -> str:
@@ -191,7 +182,7 @@ def show_corpora(corpora: list[dict[str, Any]]) -> None:
         for c in corpora
     ]
     heads = ("corpus", "kind", "size", "licence", "where")
-    show(table(heads, rows, right=(2,), prose=(3, 4)))
+    show(Table(heads, rows, right=(2,), prose=(3, 4)))
 
 
 def show_corpus(corpus: dict[str, Any]) -> None:
@@ -208,7 +199,7 @@ def show_corpus(corpus: dict[str, Any]) -> None:
     ]
     if files:
         rows = [(f["path"], f"{f['bytes']:,}", f["sha256"][:12], f["state"]) for f in files]
-        parts += [table(("file", "bytes", "SHA-256", ""), rows, right=(1,))]
+        parts += [Table(("file", "bytes", "SHA-256", ""), rows, right=(1,))]
     if here := [f["found"] for f in files if f["found"]]:
         parts.append(Text(f"here: {folder_of(here)}"))
     parts += [Text(address, style="dim") for f in files for address in f["addresses"]]
@@ -251,16 +242,6 @@ def fetching() -> "Iterator[Progress]":
             bars.update(tasks[what], completed=done)
 
         yield move
-
-
-def table(
-    heads: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
-    right: tuple[int, ...] = (),
-    prose: tuple[int, ...] = (),
-    title: str = "",
-) -> Table:
-    return Table(heads, rows, right, prose, title=title)
 
 
 def show(*things: Any) -> None:
@@ -376,6 +357,14 @@ def _text(cell: Any, style: str = "") -> "Text":
         return Text(str(cell), style=style)
     text = Text(cell.text, style="bold" if cell.bold else "")
     return text.append(f"\n{cell.below}", style="dim") if cell.below else text
+
+
+def show_result(result: Any, as_json: bool) -> None:
+    """A result for people, or its JSON for machines."""
+    if as_json:
+        show_json(result.to_json())
+    else:
+        show(result)
 
 
 def show_json(value: Any) -> None:

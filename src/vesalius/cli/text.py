@@ -93,7 +93,7 @@ def train_tokenizer(
     Example: vesalius tokenizer train book.txt --kind word-pieces --size 4096 --out ./pieces
     """
     from vesalius import tokenizers
-    from vesalius.checkpoints.files import free_folder
+    from vesalius.checkpoints.exchanging import free_folder
 
     with free_folder(out) as stage:  # before the work begins
         texts = tokenizers.read_texts(files)

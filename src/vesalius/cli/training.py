@@ -8,24 +8,14 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from vesalius.cli import terminal
-from vesalius.cli.options import (
-    Settings,
-    complete_corpora,
-    complete_models,
-    complete_recipes,
-    extra_option,
-    json_option,
-    load,
-    text_of,
-)
+from vesalius.cli import options, terminal
 from vesalius.errors import BrokenFile
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=complete_recipes)
+@click.argument("name", required=False, shell_complete=options.complete_recipes)
 @click.option("--keys", "by_key", is_flag=True, help="Every key: meaning, default, limits.")
-@json_option
+@options.json_option
 def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
     """The recipes that come with Vesalius; with NAME, one of them as it is written.
 
@@ -43,7 +33,7 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
         return terminal.show_json(keys()) if as_json else terminal.show_keys(keys())
     if name is not None:
         file = recipe_file(name)
-        text = text_of(str(file))
+        text = options.text_of(str(file))
         if not as_json:
             return click.echo(text, nl=False)
         try:
@@ -58,7 +48,7 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path), shell_complete=complete_recipes)
+@click.argument("recipe", type=click.Path(path_type=Path), shell_complete=options.complete_recipes)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME unless said."
 )
@@ -66,11 +56,11 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
 @click.option(
     "--set",
     "changes",
-    type=Settings(),
+    type=options.Settings(),
     multiple=True,
     help="Change a setting, as in training.steps=200; the value none takes it away.",
 )
-@json_option
+@options.json_option
 def train(
     recipe: Path,
     out: Path | None,
@@ -97,14 +87,7 @@ def train(
         outcome = run(read, folder, resume=resume, callbacks=[callback], progress=progress)
     done = outcome.reason in ("finished", "patience")
     if as_json and first:
-        terminal.show_json(
-            {
-                "folder": str(outcome.folder),
-                "step": outcome.step,
-                "reason": outcome.reason,
-                "valid": outcome.valid,
-            }
-        )
+        terminal.show_json({**outcome.__dict__, "folder": str(outcome.folder)})
     elif first and done:
         click.echo(f"{outcome.folder / 'model'}: {outcome.reason} at step {outcome.step}")
     elif first:
@@ -114,8 +97,8 @@ def train(
 
 
 @click.command()
-@click.argument("model", shell_complete=complete_models)
-@click.argument("corpus", shell_complete=complete_corpora)
+@click.argument("model", shell_complete=options.complete_models)
+@click.argument("corpus", shell_complete=options.complete_corpora)
 @click.option(
     "--stride",
     type=click.IntRange(1),
@@ -128,8 +111,8 @@ def train(
     show_default=True,
     help="int8: with weights rounded as generation in bytes does it.",
 )
-@extra_option
-@json_option
+@options.extra_option
+@options.json_option
 def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
     """How good MODEL is on CORPUS: a file, a folder, a name, or - for standard input.
 
@@ -145,11 +128,9 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
     if corpus == "-":
         with TemporaryDirectory() as folder:
             file = Path(folder) / "input.txt"
-            file.write_text(text_of("-"), encoding="utf-8")
-            result = run(load(model), file, stride, dtype=dtype)
+            file.write_text(options.text_of("-"), encoding="utf-8")
+            result = run(options.load(model), file, stride, dtype=dtype)
         result = replace(result, corpus="standard input")
     else:
-        result = run(load(model), corpus, stride, dtype=dtype)
-    if as_json:
-        return terminal.show_json(result.to_json())
-    return terminal.show(result)
+        result = run(options.load(model), corpus, stride, dtype=dtype)
+    terminal.show_result(result, as_json)

@@ -19,15 +19,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
 from vesalius.data.arrays import read_arrays
-from vesalius.data.batches import Batch, Scaling, TwoParts, generator, require_labels
+from vesalius.data.batches import Batch, Scaling, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
-from vesalius.errors import (
-    BrokenFile,
-    EmptyCorpus,
-    ImpossibleSetting,
-    UnusableData,
-    WrongLength,
-)
+from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData, WrongLength
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
 PORTION = 1000  # images at once where they become wider numbers
@@ -265,10 +259,6 @@ class LabelledImages(ImageParts):
     """Pixels that an image moves either way at most."""
     mirror: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_labels(self.training, self.validation)
-
     def train(self, step: int) -> Batch:
         batch = super().train(step)
         random = generator(self.seed, step, MOVING)
@@ -315,12 +305,6 @@ class MaskedPatches(ImageParts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        height, width = self.training.pixels.shape[2:]
-        if self.patch < 1 or height % self.patch or width % self.patch:
-            raise WrongLength(
-                f"images of {height} x {width} cannot be cut into patches of {self.patch}; "
-                f"choose a patch that divides both"
-            )
         masked_count(self.patches, self.ratio)
 
     @property

@@ -10,7 +10,7 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 
 from vesalius.equations.series import series_mask
-from vesalius.errors import ImpossibleSetting, WrongLength
+from vesalius.errors import ImpossibleSetting
 
 IGNORED = -100
 """The target of a place that nothing is asked of."""
@@ -25,16 +25,10 @@ def geometric_masks(
     channels: int,
     ratio: float = 0.15,
     mean_length: float = 3,
-    separate: bool = True,
 ) -> Bool[Array, "batch length channels"]:
-    """TST's masks (7.2), true where masked: segments of geometric length, ``ratio`` of all steps.
-
-    Channels are masked each on its own, or all together if not ``separate``.
-    """
-    chains = channels if separate else 1
-    kept = series_mask(batch * chains, length, ratio, mean_length, generator)
-    masked = ~kept.reshape(batch, chains, length).swapaxes(1, 2)
-    return np.repeat(masked, channels // chains, axis=2)
+    """TST's masks (7.2) of each channel: segments of geometric length, ``ratio`` of all steps."""
+    kept = series_mask(batch * channels, length, ratio, mean_length, generator)
+    return ~kept.reshape(batch, channels, length).swapaxes(1, 2)
 
 
 def even_masks(
@@ -76,7 +70,9 @@ def mask_tokens(
     what becomes of all pieces of a word.
     """
     words = np.broadcast_to(np.arange(ids.shape[1]), ids.shape) if words is None else words
-    _require_alike(ids, candidates, words, ratio)
+    assert ids.shape == candidates.shape == words.shape
+    if not 0 < ratio <= 1:
+        raise ImpossibleSetting(f"expected a ratio above 0 and at most 1, got {ratio}")
     words = np.where(candidates, words, 0)
     chosen = _chosen_words(generator, words, candidates, ratio)
     chosen = np.take_along_axis(chosen, words, axis=1) & candidates
@@ -108,19 +104,3 @@ def _chosen_words(
     chosen: Array = np.empty_like(taken)
     np.put_along_axis(chosen, order, taken, axis=1)
     return chosen
-
-
-def _require_alike(ids: Array, candidates: Array, words: Array, ratio: float) -> None:
-    if not ids.shape == candidates.shape == words.shape:
-        raise WrongLength(
-            f"expected ids, candidates and words of one shape, got {ids.shape}, "
-            f"{candidates.shape} and {words.shape}"
-        )
-    if not 0 < ratio <= 1:
-        raise ImpossibleSetting(f"expected a ratio above 0 and at most 1, got {ratio}")
-    numbers = words[candidates]
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < ids.shape[1]:
-        raise WrongLength(
-            f"words are numbered from 0 in every row, below {ids.shape[1]}, the number of places; "
-            f"got {numbers.min()} to {numbers.max()}"
-        )

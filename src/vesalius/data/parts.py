@@ -187,8 +187,12 @@ def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
     if len(files) == 1 and (data.valid is None or not here(data.corpus)):
         training, rest = _split_series(training, data)
         validation = rest if data.valid is None else validation
-    if training.names != validation.names and training.labels is not None:
-        training, validation = _named_alike(training, validation)
+    both = training.labels is not None and validation.labels is not None
+    if both and training.names != validation.names:
+        # The same classes: one part may lack some, name them in another order, or name more.
+        extra = [name for name in used_names(validation) if name not in training.names]
+        names = [*training.names, *extra]
+        training, validation = series.renamed(training, names), series.renamed(validation, names)
     return _windowed(training, data), _windowed(validation, data)
 
 
@@ -202,17 +206,6 @@ def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series
         )
     training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
     return training, validation
-
-
-def _named_alike(
-    training: series.Series, validation: series.Series
-) -> tuple[series.Series, series.Series]:
-    """Both with the same classes: one may lack some, name them in another order, or name more."""
-    if validation.labels is None:
-        return training, validation
-    extra = [name for name in used_names(validation) if name not in training.names]
-    names = [*training.names, *extra]
-    return series.renamed(training, names), series.renamed(validation, names)
 
 
 def _windowed(whole: series.Series, data: SeriesData) -> series.Series:

@@ -19,14 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from vesalius.arguments import Progress, silent
-from vesalius.errors import (
-    BrokenFile,
-    NotFetched,
-    UnknownCorpus,
-    Unreachable,
-    Unwritable,
-    nearest,
-)
+from vesalius.errors import BrokenFile, NotFetched, UnknownCorpus, Unreachable, Unwritable, nearest
 from vesalius.machine import cache_folder
 
 SILENCE = 30.0
@@ -225,11 +218,8 @@ def _holder(file: File, path: Path) -> str:
 def verify(name: str) -> list[Check]:
     """Hash every file of a corpus that is here, and say of each whether it is what it should be."""
     known = corpus(name)
-    return [_check(file, _find(known, file) or _first(known, file)) for file in known.files]
-
-
-def _first(known: Corpus, file: File) -> Path | None:
-    return next(_present(known, file), None)
+    found = [_find(known, file) or next(_present(known, file), None) for file in known.files]
+    return list(map(_check, known.files, found))
 
 
 def _check(file: File, path: Path | None) -> Check:

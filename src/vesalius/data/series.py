@@ -9,7 +9,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,13 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, Scaling, TwoParts, require_labels
+from vesalius.data.batches import Batch, Scaling, TwoParts
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
     BrokenFile,
     EmptyCorpus,
     ImpossibleSetting,
     NotFinite,
-    SequenceTooLong,
     UnusableData,
     WrongLength,
     nearest,
@@ -174,10 +173,8 @@ def _numbers(cells: Sequence[str] | Sequence[Sequence[str]]) -> Array | None:
         return None
 
 
-def read_csv(
-    path: str | Path, columns: Sequence[str] | None = None, label: str | None = None
-) -> Table:
-    """One long series from a table with a line of names: all columns, or those named.
+def read_csv(path: str | Path, label: str | None = None) -> Table:
+    """One long series from a table with a line of names.
 
     A first column in which nothing is a number holds dates or times, and is left out; so is the
     column that holds labels.
@@ -197,10 +194,9 @@ def read_csv(
         if len(row) != len(names):
             raise UnusableData(f"{path}, line {line}: expected {len(names)} cells, got {len(row)}")
     dated = all(_numbers([row[0]]) is None for _, row in rows)
-    chosen = [n for n in names[dated:] if n != label] if columns is None else list(columns)
-    asked = chosen if label is None else [label, *chosen]
-    if unknown := [name for name in asked if name not in names]:
-        raise UnusableData(f"{path} has no column {unknown[0]!r}; {nearest(unknown[0], names)}")
+    chosen = [name for name in names[dated:] if name != label]
+    if label is not None and label not in names:
+        raise UnusableData(f"{path} has no column {label!r}; {nearest(label, names)}")
     if not chosen:
         raise UnusableData(f"{path} has no column of numbers; expected some, separated by commas")
     places = [names.index(name) for name in chosen]
@@ -287,23 +283,6 @@ def renamed(series: Series, names: Sequence[str]) -> Series:
     return Series(series.values, labels, tuple(names))
 
 
-def parts(values: Float[Array, "n C"], *sizes: float) -> list[Float[Array, "part C"]]:
-    """Consecutive parts of a long series: shares of it (0.7, 0.1, 0.2), or counts of rows."""
-    if all(isinstance(size, int) for size in sizes):
-        ends = [int(end) for end in accumulate(sizes)]
-    elif all(0 < size <= 1 for size in sizes):
-        ends = [round(len(values) * end) for end in accumulate(sizes)]
-    else:
-        raise ImpossibleSetting(f"expected shares up to 1, or whole numbers of rows, got {sizes}")
-    ends = [0, *ends]
-    if ends[-1] > len(values) or any(start >= end for start, end in pairwise(ends)):
-        raise ImpossibleSetting(
-            f"{len(values)} rows cannot be cut into parts of {', '.join(map(str, sizes))}; "
-            f"expected at least one row for each, and no more than there are"
-        )
-    return [values[start:end] for start, end in pairwise(ends)]
-
-
 def windows(
     values: Float[Array, "n C"], length: int, stride: int = 1
 ) -> Float[Array, "windows length C"]:
@@ -348,9 +327,14 @@ class PaddedSeries(TwoParts[Series]):
     scaling: Scaling | None = None
 
     def __post_init__(self) -> None:
+        first = self.training.values[0].shape[1]
         for name, part in (("training", self.training), ("validation", self.validation)):
             for number, values in enumerate(part.values):
-                _require_fitting(f"series {number} of the {name} part", values, self)
+                if values.shape[1] != first:
+                    raise UnusableData(
+                        f"series {number} of the {name} part has {values.shape[1]} channels, "
+                        f"the first one has {first}"
+                    )
 
     @cached_property
     def scale(self) -> Scaling:
@@ -368,24 +352,9 @@ class PaddedSeries(TwoParts[Series]):
         return np.where(known, self.scale.apply(values), np.float32(0)), known
 
 
-def _require_fitting(name: str, values: Array, batches: PaddedSeries) -> None:
-    channels = batches.training.values[0].shape[1]
-    if len(values) > batches.context:
-        raise SequenceTooLong(
-            f"{name} has {len(values)} time steps, the context {batches.context}; "
-            f"choose a longer context, or cut the series into windows"
-        )
-    if values.shape[1] != channels:
-        raise UnusableData(f"{name} has {values.shape[1]} channels, the first one has {channels}")
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelledSeries(PaddedSeries):
     """Series with their classes: ``series``, which steps are ``real``, and ``labels``."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_labels(self.training, self.validation)
 
     def examples(self, part: Series, rows: Int[Array, " batch"], random: Generator) -> Batch:
         assert part.labels is not None
@@ -427,14 +396,11 @@ class MaskedSeries(PaddedSeries):
 
     ratio: float = 0.15
     mean_length: float = 3
-    separate: bool = True
 
     def examples(self, part: Series, rows: Int[Array, " batch"], random: Generator) -> Batch:
         target, known = self.padded(part, rows)
         batch, n, C = target.shape
-        masked = known & geometric_masks(
-            random, batch, n, C, self.ratio, self.mean_length, self.separate
-        )
+        masked = known & geometric_masks(random, batch, n, C, self.ratio, self.mean_length)
         if not masked.any():  # a mean over no value would be no number
             masked[tuple(random.choice(np.argwhere(known)))] = True
         series = np.where(masked, np.float32(0), target)

@@ -107,7 +107,8 @@ def read_texts(path: str | Path) -> FileTexts:
     if not os.path.exists(path):  # Path.exists raises for names that are too long
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
     path = Path(path)
-    found = [path] if path.is_file() else _within(path)
+    inside = (file for file in path.rglob("*") if file.is_file() and file.suffix in SUFFIXES)
+    found = [path] if path.is_file() else sorted(inside)
     if not found:
         raise EmptyCorpus(f"{path} holds no text files; expected {', '.join(SUFFIXES)}")
     texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found))
@@ -144,11 +145,6 @@ def split(texts: FileTexts, share: float) -> tuple[FileTexts, FileTexts]:
             f"give more text"
         )
     return train, held_out
-
-
-def _within(folder: Path) -> list[Path]:
-    files = (file for file in folder.rglob("*") if file.is_file() and file.suffix in SUFFIXES)
-    return sorted(files)
 
 
 def _line(part: Part, place: int) -> int:

@@ -124,14 +124,7 @@ from vesalius.equations.recurrent import (
     recurrent_logits,
     recurrent_states,
 )
-from vesalius.equations.registry import (
-    REGISTRY,
-    Equation,
-    Symbol,
-    find,
-    numbered,
-    unnumbered,
-)
+from vesalius.equations.registry import REGISTRY, Equation, Symbol, find, numbered, unnumbered
 from vesalius.equations.series import (
     activate_output,
     flat_output,
@@ -182,10 +175,4 @@ from vesalius.equations.vision import (
     vit_patches,
     vit_states,
 )
-from vesalius.equations.words import (
-    OneHot,
-    embed,
-    one_hot,
-    positions,
-    sinusoidal_positions,
-)
+from vesalius.equations.words import OneHot, embed, one_hot, positions, sinusoidal_positions

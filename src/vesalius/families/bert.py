@@ -4,25 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.families.blocks import (
-    NORM,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    neurons,
-    norm,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import (
-    Component,
-    Memory,
-    Operation,
-    component,
-    embedding,
-    memory,
-    operation,
-)
+from vesalius.families.costs import Component, Memory, Operation, embedding
 from vesalius.families.family import Count, Family, Lazy, Size
 
 
@@ -72,55 +57,57 @@ class BertConfig(BlocksConfig):
 def components(config: BertConfig) -> tuple[Component, ...]:
     backbone = (
         embedding(),
-        component("Λᵖ", "positional encoding", "d_e n"),
-        component("Λˢ", "segment encoding", "segments d_e"),
-        norm("Ξₑ"),
-        block_components(),
-        *((component("Πᶜ", "pooler", "d_e (d_e + 1)"),) if config.pooler else ()),
+        Component("Λᵖ", "positional encoding", "d_e n"),
+        Component("Λˢ", "segment encoding", "segments d_e"),
+        blocks.norm("Ξₑ"),
+        blocks.block_components(),
+        *((Component("Πᶜ", "pooler", "d_e (d_e + 1)"),) if config.pooler else ()),
     )
     mlm = (
-        component("Πᴹ", "dense layer", "d_e (d_e + 1)"),
-        norm("Ξₘ"),
-        component("bᴱ", "embedding bias", "|V|"),
+        Component("Πᴹ", "dense layer", "d_e (d_e + 1)"),
+        blocks.norm("Ξₘ"),
+        Component("bᴱ", "embedding bias", "|V|"),
     )
     heads = (
         *((Component("", "MLM head", parts=mlm),) if config.mlm_head else ()),
-        *((component("Πᴺ", "NSP head", "2 (d_e + 1)"),) if config.nsp_head else ()),
-        *((component("Πʸ", "label head", "|Y| (d_e + 1)"),) if config.labels else ()),
+        *((Component("Πᴺ", "NSP head", "2 (d_e + 1)"),) if config.nsp_head else ()),
+        *((Component("Πʸ", "label head", "|Y| (d_e + 1)"),) if config.labels else ()),
     )
     return (Component("", "backbone", parts=backbone), *heads) if heads else backbone
 
 
 def operations(config: BertConfig) -> list[Operation]:
-    rows = [operation("51", "positions and segments, normalised", pointwise=f"2 n d_e + {NORM}")]
-    rows += block_operations(1)
+    added = f"2 n d_e + {blocks.NORM}"
+    rows = [Operation("51", "positions and segments, normalised", pointwise=added)]
+    rows += blocks.block_operations(1)
     if config.pooler:
-        rows.append(operation("57", "pooler", "2 d_e²", "2 d_e"))
+        rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
     if config.mlm_head:
         rows += [
-            operation("53", "dense layer of the MLM head", "2 n d_e²", "n (a + 1) d_e"),
-            operation("54", "its normalisation", pointwise=NORM),
-            operation("55", "logits", "2 n d_e |V|", "n |V|"),
-            operation("56", "softmax", pointwise="5 n |V|"),
+            Operation("53", "dense layer of the MLM head", "2 n d_e²", "n (a + 1) d_e"),
+            Operation("54", "its normalisation", pointwise=blocks.NORM),
+            Operation("55", "logits", "2 n d_e |V|", "n |V|"),
+            Operation("56", "softmax", pointwise="5 n |V|"),
         ]
     if config.nsp_head:
-        rows.append(operation("58", "NSP head", "4 d_e", "12"))
+        rows.append(Operation("58", "NSP head", "4 d_e", "12"))
     if config.labels:
         many = "n " if config.labelled != "sequence" else ""
-        rows.append(operation("6.1", "label head", f"2 {many}d_e |Y|", f"6 {many}|Y|"))
+        rows.append(Operation("6.1", "label head", f"2 {many}d_e |Y|", f"6 {many}|Y|"))
     return rows
 
 
 def activation_memory(config: BertConfig) -> list[Memory]:
-    rows = [memory("embeddings and their normalisation", "n (2 d_e + 2)"), block_memory(config)]
+    rows = [Memory("embeddings and their normalisation", "n (2 d_e + 2)")]
+    rows.append(blocks.block_memory(config))
     if config.pooler:
-        rows.append(memory("pooler", "d_e"))
+        rows.append(Memory("pooler", "d_e"))
     if config.mlm_head:
-        rows.append(memory("MLM head", f"n ({neurons(config, 'd_e', more=1)} + 2 + |V|)"))
+        rows.append(Memory("MLM head", f"n ({blocks.neurons(config, 'd_e', more=1)} + 2 + |V|)"))
     if config.nsp_head:
-        rows.append(memory("NSP head", "2"))
+        rows.append(Memory("NSP head", "2"))
     if config.labels:
-        rows.append(memory("labels", "n |Y|" if config.labelled != "sequence" else "|Y|"))
+        rows.append(Memory("labels", "n |Y|" if config.labelled != "sequence" else "|Y|"))
     return rows
 
 

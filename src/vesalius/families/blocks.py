@@ -6,8 +6,7 @@ from typing import Any
 from vesalius.errors import ImpossibleSetting
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config, setting
-from vesalius.families.costs import Component, Memory, Operation, component, memory, operation
-from vesalius.families.formulas import Formula
+from vesalius.families.costs import Component, Memory, Operation
 
 POSITIONS = ("learned", "sinusoidal")
 
@@ -61,23 +60,23 @@ class BlocksConfig(Config):
 
 def positions(kind: str) -> Component:
     if kind == "learned":
-        return component("Λ", "positional encoding", "d_e n")
-    return component("Λ", "positional encoding, fixed", "0")
+        return Component("Λ", "positional encoding", "d_e n")
+    return Component("Λ", "positional encoding, fixed", "0")
 
 
 def norm(symbol: str, centred: bool = True) -> Component:
-    return component(symbol, "normalisation", "2 d_e" if centred else "d_e")
+    return Component(symbol, "normalisation", "2 d_e" if centred else "d_e")
 
 
 def block_components(qkv_bias: bool = True, centred: bool = True) -> Component:
     biases = "ζ (M (2 d_k + d_v) + d_e)" if qkv_bias else "ζ d_e"
     block = (
-        component("Γ[l]", "multi-head attention", f"2 M d_e (d_k + d_v) + {biases}"),
-        component("Π[l]", "feedforward network", "2 d_e d_f + d_e + d_f"),
+        Component("Γ[l]", "multi-head attention", f"2 M d_e (d_k + d_v) + {biases}"),
+        Component("Π[l]", "feedforward network", "2 d_e d_f + d_e + d_f"),
         norm("Ξ₁[l]", centred),
         norm("Ξ₂[l]", centred),
     )
-    one = Component("Φ[l]", "transformer block", parts=block, times=Formula("L"))
+    one = Component("Φ[l]", "transformer block", parts=block, times="L")
     return Component("Φ", "transformer", parts=(one,))
 
 
@@ -92,13 +91,13 @@ def block_operations(
     norm = "4 n d_e + 2 d_e" if batch_norm else layer_norm
     first, second = ("34", "38") if variant == 1 else ("14b", "14b")
     return [
-        operation("24", "queries, keys, values", "2 n M d_e (2 d_k + d_v)", biases, "L"),
-        operation("25", "attention scores", "2 n² M d_k", "7 n² M", "L"),
-        operation("26", "weighted values", "2 n² M d_v", times="L"),
-        operation("30", "heads brought together", "2 n M d_v d_e", "ζ n d_e", "L"),
-        operation(first, "residual and normalisation", pointwise=f"n d_e + {norm}", times="L"),
-        operation("37", "feedforward network", "4 n d_e d_f", "n ((a + 1) d_f + d_e)", "L"),
-        operation(second, "residual and normalisation", pointwise=f"n d_e + {norm}", times="L"),
+        Operation("24", "queries, keys, values", "2 n M d_e (2 d_k + d_v)", biases, "L"),
+        Operation("25", "attention scores", "2 n² M d_k", "7 n² M", "L"),
+        Operation("26", "weighted values", "2 n² M d_v", times="L"),
+        Operation("30", "heads brought together", "2 n M d_v d_e", "ζ n d_e", "L"),
+        Operation(first, "residual and normalisation", pointwise=f"n d_e + {norm}", times="L"),
+        Operation("37", "feedforward network", "4 n d_e d_f", "n ((a + 1) d_f + d_e)", "L"),
+        Operation(second, "residual and normalisation", pointwise=f"n d_e + {norm}", times="L"),
     ]
 
 
@@ -112,4 +111,4 @@ def block_memory(config: BlocksConfig, batch_norm: bool = False) -> Memory:
     """Inputs of both sublayers before and after normalisation, q, k, v, scores, neurons."""
     statistics = "4 d_e" if batch_norm else "4 n" if config.symbols()["centred"] else "2 n"
     inputs = f"n (4 d_e + 2 M (d_k + d_v) + {neurons(config, 'd_f')})"
-    return memory("transformer blocks", f"{inputs} + n² M + {statistics}", times="L")
+    return Memory("transformer blocks", f"{inputs} + n² M + {statistics}", times="L")

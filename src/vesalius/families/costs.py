@@ -9,8 +9,6 @@ exponential, logarithm, tanh and erf is one: an entry of a softmax is 5, a norma
 
 from dataclasses import dataclass
 
-from vesalius.families.formulas import Formula
-
 
 @dataclass(frozen=True)
 class Component:
@@ -18,18 +16,14 @@ class Component:
 
     symbol: str
     name: str
-    formula: Formula | None = None
+    formula: str = ""
     parts: tuple["Component", ...] = ()
-    times: Formula = Formula("1")
-
-
-def component(symbol: str, name: str, formula: str, times: str = "1") -> Component:
-    return Component(symbol, name, Formula(formula), times=Formula(times))
+    times: str = "1"
 
 
 def sum_of(parts: tuple[Component, ...]) -> str:
     """``E + L Φ[l]``: how parts add up."""
-    factors = ("" if part.times.text == "1" else f"({part.times.text}) " for part in parts)
+    factors = ("" if part.times == "1" else f"({part.times}) " for part in parts)
     terms = (
         factor + (part.symbol or part.name) for factor, part in zip(factors, parts, strict=True)
     )
@@ -37,12 +31,12 @@ def sum_of(parts: tuple[Component, ...]) -> str:
 
 
 def embedding() -> Component:
-    return component("E", "embedding", "d_e |V|")
+    return Component("E", "embedding", "d_e |V|")
 
 
 def output(tied: bool, width: str, bias: bool = False, words: str = "|V|") -> tuple[Component, ...]:
-    rows = () if tied else (component("U", "output embedding", f"{words} {width}"),)
-    return (*rows, component("b_U", "output bias", "|V|")) if bias else rows
+    rows = () if tied else (Component("U", "output embedding", f"{words} {width}"),)
+    return (*rows, Component("b_U", "output bias", "|V|")) if bias else rows
 
 
 @dataclass(frozen=True)
@@ -51,25 +45,11 @@ class Operation:
 
     equation: str
     name: str
-    products: Formula
-    pointwise: Formula
-    times: Formula
-    backward: Formula
-    """Matrix products of the backward pass: as many for the weights, and again for the input."""
-
-
-def operation(
-    equation: str,
-    name: str,
-    products: str = "0",
-    pointwise: str = "0",
-    times: str = "1",
-    backward: str | None = None,
-) -> Operation:
-    backward = f"2 ({products})" if backward is None else backward
-    return Operation(
-        equation, name, Formula(products), Formula(pointwise), Formula(times), Formula(backward)
-    )
+    products: str = "0"
+    pointwise: str = "0"
+    times: str = "1"
+    backward: str = ""
+    """Products of the backward pass: unless said, as many for the weights, and for the input."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +61,5 @@ class Memory:
     """
 
     name: str
-    formula: Formula
-    times: Formula
-
-
-def memory(name: str, formula: str, times: str = "1") -> Memory:
-    return Memory(name, Formula(formula), Formula(times))
+    formula: str
+    times: str = "1"

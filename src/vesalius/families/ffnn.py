@@ -5,16 +5,7 @@ from typing import Any
 
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import Config, again, setting
-from vesalius.families.costs import (
-    Component,
-    Memory,
-    Operation,
-    component,
-    embedding,
-    memory,
-    operation,
-    output,
-)
+from vesalius.families.costs import Component, Memory, Operation, embedding, output
 from vesalius.families.family import Family, Lazy, Size
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu")
@@ -46,29 +37,29 @@ class FeedforwardConfig(Config):
 
 
 def components(config: FeedforwardConfig) -> tuple[Component, ...]:
-    layers = [component("Φ[1]", "first dense layer", "d_h (n d_e + 1)")]
+    layers = [Component("Φ[1]", "first dense layer", "d_h (n d_e + 1)")]
     if config.layers > 1:
-        layers.append(component("Φ[l]", "further dense layers", "d_h (d_h + 1)", times="L − 1"))
+        layers.append(Component("Φ[l]", "further dense layers", "d_h (d_h + 1)", times="L − 1"))
     return (embedding(), *layers, *output(False, "d_h", config.output_bias))
 
 
 def operations(config: FeedforwardConfig) -> list[Operation]:
-    rows = [operation("23", "first dense layer", "2 n d_e d_h", "(a + 1) d_h")]
+    rows = [Operation("23", "first dense layer", "2 n d_e d_h", "(a + 1) d_h")]
     if config.layers > 1:
-        rows.append(operation("23", "further dense layers", "2 d_h²", "(a + 1) d_h", "L − 1"))
+        rows.append(Operation("23", "further dense layers", "2 d_h²", "(a + 1) d_h", "L − 1"))
     bias = "|V|" if config.output_bias else "0"
     return [
         *rows,
-        operation("4", "logits", "2 d_h |V|", bias),
-        operation("5", "softmax", pointwise="5 |V|"),
+        Operation("4", "logits", "2 d_h |V|", bias),
+        Operation("5", "softmax", pointwise="5 |V|"),
     ]
 
 
 def activation_memory(config: FeedforwardConfig) -> list[Memory]:
     return [
-        memory("embeddings", "n d_e"),
-        memory("dense layers", "d_h", times="L"),
-        memory("log-probabilities", "|V|"),
+        Memory("embeddings", "n d_e"),
+        Memory("dense layers", "d_h", times="L"),
+        Memory("log-probabilities", "|V|"),
     ]
 
 

@@ -1,13 +1,12 @@
 """Formulas as the paper writes them, which can be evaluated and shown with their numbers.
 
-In ``Formula("2 M d_e (d_k + d_v)")`` a space multiplies; ``²``, ``|V|`` and ``ζ`` may be used.
+In ``2 M d_e (d_k + d_v)`` a space multiplies; ``²``, ``|V|`` and ``ζ`` may be used.
 """
 
 import ast
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,24 +15,18 @@ _NAMES = {"|V|": "V", "|Y|": "Y", "ζ": "zeta"}
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A sum of products of the paper's letters."""
+def value_of(formula: str, symbols: Mapping[str, Any]) -> int:
+    """The number that a sum of products of the paper's letters comes to."""
+    return _evaluate(_parse(formula), symbols)
 
-    text: str
 
-    def value(self, symbols: Mapping[str, Any]) -> int:
-        return _evaluate(_parse(self.text), symbols)
-
-    def with_numbers(self, symbols: Mapping[str, Any]) -> str:
-        """The same formula with every letter replaced by its number."""
-        return _join(
-            [
-                f"{symbols[_NAMES.get(t, t)]:,}" if t[0].isalpha() or t[0] == "|" else t
-                for t in _tokens(self.text)
-            ],
-            times=" × ",
-        )
+def with_numbers(formula: str, symbols: Mapping[str, Any]) -> str:
+    """The same formula with every letter replaced by its number."""
+    numbers = [
+        f"{symbols[_NAMES.get(t, t)]:,}" if t[0].isalpha() or t[0] == "|" else t
+        for t in _tokens(formula)
+    ]
+    return _join(numbers, times=" × ")
 
 
 def _tokens(text: str) -> list[str]:

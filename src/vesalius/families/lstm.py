@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from vesalius.families import rnn
-from vesalius.families.costs import Component, Memory, Operation, memory
+from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Lazy, Size
 from vesalius.families.recurrent import RecurrentConfig, recurrent_components, recurrent_operations
 
@@ -34,9 +34,9 @@ def operations(config: LSTMConfig) -> list[Operation]:
 
 def activation_memory(config: LSTMConfig) -> list[Memory]:
     return [
-        memory("embeddings", "n d_e"),
-        memory("candidate, gates, context, its tanh, state", "7 n d_o", times="L"),
-        memory("log-probabilities", "n |V|"),
+        Memory("embeddings", "n d_e"),
+        Memory("candidate, gates, context, its tanh, state", "7 n d_o", times="L"),
+        Memory("log-probabilities", "n |V|"),
     ]
 
 
@@ -58,7 +58,7 @@ FAMILY = replace(
     components=components,
     operations=operations,
     activation_memory=activation_memory,
-    decode_state=lambda config: memory("state and context, in all", "2 L d_o"),
+    decode_state=lambda config: Memory("state and context, in all", "2 L d_o"),
     parameters=Lazy("vesalius.equations:LSTMLM"),
     network=Lazy("vesalius.models:LSTMNetwork"),
     layout=Lazy("vesalius.checkpoints.layout:LSTM"),

@@ -6,7 +6,7 @@ from typing import Any
 from vesalius.errors import ImpossibleSetting
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import Config, again, setting
-from vesalius.families.costs import Component, Operation, component, embedding, operation, output
+from vesalius.families.costs import Component, Operation, embedding, output
 from vesalius.families.family import Count, other_tying
 
 
@@ -45,11 +45,11 @@ def recurrent_components(
     config: RecurrentConfig, name: str, square: str, first: str, further: str
 ) -> tuple[Component, ...]:
     if config.hidden in (None, config.embedding):
-        layers = [component("Φ[l]", f"{name} layers", square, times="L")]
+        layers = [Component("Φ[l]", f"{name} layers", square, times="L")]
     else:
-        layers = [component("Φ[1]", f"first {name} layer", first)]
+        layers = [Component("Φ[1]", f"first {name} layer", first)]
         if config.layers > 1:
-            layers.append(component("Φ[l]", f"further {name} layers", further, times="L − 1"))
+            layers.append(Component("Φ[l]", f"further {name} layers", further, times="L − 1"))
     return (embedding(), *layers, *output(config.tied, "d_o", config.output_bias))
 
 
@@ -64,12 +64,12 @@ def recurrent_operations(
             products = f"2 n d_o ({width} + d_o)" if name != "context" else "0"
             # The state before the first step is constant: no gradient flows into it.
             backward = "0" if name == "context" else f"2 ({products}) − 2 d_o²"
-            rows.append(operation(equation, what, products, pointwise, times, backward))
+            rows.append(Operation(equation, what, products, pointwise, times, backward))
     bias = "n |V|" if config.output_bias else "0"
     return [
         *rows,
-        operation("9", "logits", "2 n d_o |V|", bias),
-        operation("10", "softmax", pointwise="5 n |V|"),
+        Operation("9", "logits", "2 n d_o |V|", bias),
+        Operation("10", "softmax", pointwise="5 n |V|"),
     ]
 
 

@@ -3,16 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.families import ffnn
+from vesalius.families import ffnn, recurrent
 from vesalius.families.config import setting
-from vesalius.families.costs import Component, Memory, Operation, memory
+from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
-from vesalius.families.recurrent import (
-    RecurrentConfig,
-    other_counts,
-    recurrent_components,
-    recurrent_operations,
-)
+from vesalius.families.recurrent import RecurrentConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,20 +23,20 @@ class ElmanConfig(RecurrentConfig):
 
 
 def components(config: ElmanConfig) -> tuple[Component, ...]:
-    return recurrent_components(
+    return recurrent.recurrent_components(
         config, "Elman", "2 d_e² + d_e", "d_o (d_o + d_e + 1)", "2 d_o² + d_o"
     )
 
 
 def operations(config: ElmanConfig) -> list[Operation]:
-    return recurrent_operations(config, [("41", "state", "n (a + 2) d_o")])
+    return recurrent.recurrent_operations(config, [("41", "state", "n (a + 2) d_o")])
 
 
 def activation_memory(config: ElmanConfig) -> list[Memory]:
     return [
-        memory("embeddings", "n d_e"),
-        memory("states", "n d_o", times="L"),
-        memory("log-probabilities", "n |V|"),
+        Memory("embeddings", "n d_e"),
+        Memory("states", "n d_o", times="L"),
+        Memory("log-probabilities", "n |V|"),
     ]
 
 
@@ -59,8 +54,8 @@ FAMILY = Family(
     components=components,
     operations=operations,
     activation_memory=activation_memory,
-    decode_state=lambda config: memory("state, in all", "L d_o"),
-    other_counts=other_counts,
+    decode_state=lambda config: Memory("state, in all", "L d_o"),
+    other_counts=recurrent.other_counts,
     parameters=Lazy("vesalius.equations:ElmanLM"),
     run=Lazy("vesalius.equations.runs:recurrent"),
     network=Lazy("vesalius.models:ElmanNetwork"),

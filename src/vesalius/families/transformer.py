@@ -3,27 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.families.blocks import (
-    NORM,
-    POSITIONS,
-    RMS_NORM,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    norm,
-    positions,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import (
-    Component,
-    Memory,
-    Operation,
-    embedding,
-    memory,
-    operation,
-    output,
-)
+from vesalius.families.costs import Component, Memory, Operation, embedding, output
 from vesalius.families.family import Count, Family, Lazy, Size, other_tying
 
 
@@ -41,7 +24,9 @@ class TransformerConfig(BlocksConfig):
     )
     attention_bias: bool = again(BlocksConfig, "attention_bias", False)
     activation: str = again(BlocksConfig, "activation", "relu")
-    positions: str = setting("sinusoidal", "Λ", "kind of positional encodings", choices=POSITIONS)
+    positions: str = setting(
+        "sinusoidal", "Λ", "kind of positional encodings", choices=blocks.POSITIONS
+    )
     causal: bool = setting(True, "S", "whether a token sees only those before it")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
 
@@ -69,40 +54,40 @@ def components(config: TransformerConfig) -> tuple[Component, ...]:
     s = config.symbols()
     return (
         embedding(),
-        positions(config.positions),
-        norm("Ξₑ", s["centred"]),
-        block_components(centred=s["centred"]),
+        blocks.positions(config.positions),
+        blocks.norm("Ξₑ", s["centred"]),
+        blocks.block_components(centred=s["centred"]),
         *output(config.tied, "d_e", words=words(config)),
     )
 
 
 def operations(config: TransformerConfig) -> list[Operation]:
-    norm = NORM if config.symbols()["centred"] else RMS_NORM
+    norm = blocks.NORM if config.symbols()["centred"] else blocks.RMS_NORM
     if config.variant == 1:
-        before, after = [operation("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
+        before, after = [Operation("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
     else:
-        before = [operation("7", "positions", pointwise="n d_e")]
-        after = [operation("35", "final normalisation", pointwise=norm)]
+        before = [Operation("7", "positions", pointwise="n d_e")]
+        after = [Operation("35", "final normalisation", pointwise=norm)]
     return [
         *before,
-        *block_operations(config.variant, layer_norm=norm),
+        *blocks.block_operations(config.variant, layer_norm=norm),
         *after,
-        operation("9", "logits", f"2 n d_e {words(config)}"),
-        operation("10", "softmax", pointwise=f"5 n {words(config)}"),
+        Operation("9", "logits", f"2 n d_e {words(config)}"),
+        Operation("10", "softmax", pointwise=f"5 n {words(config)}"),
     ]
 
 
 def activation_memory(config: TransformerConfig) -> list[Memory]:
     statistics = 2 if config.symbols()["centred"] else 1
     return [
-        memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
-        block_memory(config),
-        memory("log-probabilities", f"n {words(config)}"),
+        Memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
+        blocks.block_memory(config),
+        Memory("log-probabilities", f"n {words(config)}"),
     ]
 
 
 def decode_state(config: TransformerConfig) -> Memory | None:
-    return memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
+    return Memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
 
 
 def other_counts(config: TransformerConfig, count: Count) -> dict[str, int]:

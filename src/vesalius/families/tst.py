@@ -3,17 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.families.blocks import (
-    POSITIONS,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    neurons,
-    positions,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import Component, Memory, Operation, component, memory, operation
+from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
 
 
@@ -29,7 +22,9 @@ class TSTConfig(BlocksConfig):
     normalisation: str = setting(
         "batch", "Ξ", "batch or layer normalisation", choices=("batch", "layer")
     )
-    positions: str = setting("learned", "Λ", "kind of positional encodings", choices=POSITIONS)
+    positions: str = setting(
+        "learned", "Λ", "kind of positional encodings", choices=blocks.POSITIONS
+    )
     head: str = setting(
         "classes",
         "Πʸ",
@@ -58,22 +53,22 @@ class TSTConfig(BlocksConfig):
 def components(config: TSTConfig) -> tuple[Component, ...]:
     read_out = "C (d_e + 1)" if config.head == "series" else "|Y| (n d_e + 1)"
     return (
-        component("E", "projection of the channels", "d_e C"),
-        component("bₑ", "its bias", "d_e"),
-        positions(config.positions),
-        block_components(),
-        component("Πʸ", "output layer", read_out),
+        Component("E", "projection of the channels", "d_e C"),
+        Component("bₑ", "its bias", "d_e"),
+        blocks.positions(config.positions),
+        blocks.block_components(),
+        Component("Πʸ", "output layer", read_out),
     )
 
 
 def operations(config: TSTConfig) -> list[Operation]:
-    flat = operation("7.2", "padding and output layer", "2 n d_e |Y|", "n d_e + |Y|")
-    series = operation("7.2", "output layer", "2 n d_e C", "n C")
+    flat = Operation("7.2", "padding and output layer", "2 n d_e |Y|", "n d_e + |Y|")
+    series = Operation("7.2", "output layer", "2 n d_e C", "n C")
     return [
-        operation("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
-        operation("7", "positions", pointwise="n d_e"),
-        *block_operations(1, batch_norm=config.normalisation == "batch"),
-        operation("7.2", "activation", pointwise="n a d_e"),
+        Operation("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
+        Operation("7", "positions", pointwise="n d_e"),
+        *blocks.block_operations(1, batch_norm=config.normalisation == "batch"),
+        Operation("7.2", "activation", pointwise="n a d_e"),
         series if config.head == "series" else flat,
     ]
 
@@ -81,10 +76,10 @@ def operations(config: TSTConfig) -> list[Operation]:
 def activation_memory(config: TSTConfig) -> list[Memory]:
     outputs = "n C" if config.head == "series" else "|Y|"
     return [
-        memory("series", "n C"),
-        block_memory(config, batch_norm=config.normalisation == "batch"),
-        memory("activation", neurons(config, "n d_e")),
-        memory("outputs", outputs),
+        Memory("series", "n C"),
+        blocks.block_memory(config, batch_norm=config.normalisation == "batch"),
+        Memory("activation", blocks.neurons(config, "n d_e")),
+        Memory("outputs", outputs),
     ]
 
 

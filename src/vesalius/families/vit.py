@@ -4,16 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.families.blocks import (
-    NORM,
-    BlocksConfig,
-    block_components,
-    block_memory,
-    block_operations,
-    norm,
-)
+from vesalius.families import blocks
+from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import Component, Memory, Operation, component, memory, operation
+from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Count, Family, Lazy, Size
 
 
@@ -62,20 +56,20 @@ class ViTConfig(BlocksConfig):
 
 def components(config: ViTConfig) -> tuple[Component, ...]:
     rows = [
-        component("E", "patch projection", "d_e P² C"),
-        component("bₑ", "its bias", "d_e"),
-        component("x_class", "class token", "d_e"),
-        component("Λ", "positional encoding", "d_e n"),
-        block_components(config.qkv_bias),
-        norm("Ξₑ"),
+        Component("E", "patch projection", "d_e P² C"),
+        Component("bₑ", "its bias", "d_e"),
+        Component("x_class", "class token", "d_e"),
+        Component("Λ", "positional encoding", "d_e n"),
+        blocks.block_components(config.qkv_bias),
+        blocks.norm("Ξₑ"),
     ]
     if config.pooler:
-        rows.append(component("Πᶜ", "pooler", "d_e (d_e + 1)"))
+        rows.append(Component("Πᶜ", "pooler", "d_e (d_e + 1)"))
     if config.classes:
-        rows.append(component("Πʸ", "class head", "|Y| (d_e + 1)"))
+        rows.append(Component("Πʸ", "class head", "|Y| (d_e + 1)"))
     if config.masked_patch_head:
-        rows.append(component("x_mask", "mask token", "d_e"))
-        rows.append(component("Πᴿ", "masked-patch head", "P² C (d_e + 1)"))
+        rows.append(Component("x_mask", "mask token", "d_e"))
+        rows.append(Component("Πᴿ", "masked-patch head", "P² C (d_e + 1)"))
     return tuple(rows)
 
 
@@ -84,33 +78,33 @@ def operations(config: ViTConfig) -> list[Operation]:
     projection = f"2 {patches} P² C d_e"
     rows = [
         # The image needs no gradient, so the backward pass has the weights' products only.
-        operation("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
-        operation("7", "positions", pointwise="n d_e"),
-        *block_operations(2, qkv_bias=config.qkv_bias),
-        operation("35", "final normalisation", pointwise=NORM),
+        Operation("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
+        Operation("7", "positions", pointwise="n d_e"),
+        *blocks.block_operations(2, qkv_bias=config.qkv_bias),
+        Operation("35", "final normalisation", pointwise=blocks.NORM),
     ]
     if config.pooler:
-        rows.append(operation("57", "pooler", "2 d_e²", "2 d_e"))
+        rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
     if config.classes:
-        rows.append(operation("7.1", "class head", "2 d_e |Y|", "6 |Y|"))
+        rows.append(Operation("7.1", "class head", "2 d_e |Y|", "6 |Y|"))
     if config.masked_patch_head:
         restoring = f"2 {patches} d_e P² C"
-        rows.append(operation("7.1", "masked-patch head", restoring, f"{patches} P² C"))
+        rows.append(Operation("7.1", "masked-patch head", restoring, f"{patches} P² C"))
     return rows
 
 
 def activation_memory(config: ViTConfig) -> list[Memory]:
     rows = [
-        memory("patches", "(n − 1) P² C"),
-        block_memory(config),
-        memory("final normalisation", "n (2 d_e + 2)"),
+        Memory("patches", "(n − 1) P² C"),
+        blocks.block_memory(config),
+        Memory("final normalisation", "n (2 d_e + 2)"),
     ]
     if config.pooler:
-        rows.append(memory("pooler", "d_e"))
+        rows.append(Memory("pooler", "d_e"))
     if config.classes:
-        rows.append(memory("log-probabilities", "|Y|"))
+        rows.append(Memory("log-probabilities", "|Y|"))
     if config.masked_patch_head:
-        rows.append(memory("restored patches", "(n − 1) P² C"))
+        rows.append(Memory("restored patches", "(n − 1) P² C"))
     return rows
 
 

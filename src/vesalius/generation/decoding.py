@@ -7,28 +7,20 @@ its batch change only the last digits of sums, which decide between equally like
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import context_of, require_served, tokenizer_of
-from vesalius.errors import (
-    EmptySequence,
-    ImpossibleSetting,
-    NotFinite,
-    SequenceTooLong,
-    WrongKind,
-)
+from vesalius.errors import EmptySequence, ImpossibleSetting, NotFinite, SequenceTooLong, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.engines import engine
+from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.sampling import Draw, Logits, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.views import short
-
-if TYPE_CHECKING:
-    from vesalius.generation.engines import Engine, Session
 
 Prompt = str | Sequence[int]
 MOST = 50
@@ -57,10 +49,8 @@ class Generation:
         given = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
         new: Any = self.text if self.text else self.ids
         many = "1 token" if len(self.ids) == 1 else f"{len(self.ids)} tokens"
-        return (
-            f"Generation: {many} after {short(given, 60)}, ended by {self.finish}\n"
-            f"  {short(new, 400)}"
-        )
+        about = f"Generation: {many} after {short(given, 60)}, ended by {self.finish}"
+        return f"{about}\n  {short(new, 400)}"
 
 
 @dataclass
@@ -172,10 +162,13 @@ def generate(
         for one, ids in prompts
         for sample in range(samples)
     ]
-    made = engine(model, dtype, threads)
-    run = _Run(model, made, sequences, how, max_new_tokens, slide, ignore_end, on_text, on_draw)
+    made, ends = engine(model, dtype, threads), frozenset[int]() if ignore_end else model.ends
+    run = _Run(model, made, sequences, how, max_new_tokens, slide, ends, on_text, on_draw)
     run.to_the_end(samples)
-    results = [_finished(sequence) for sequence in sequences]
+    results = [
+        Generation(one.prompt, "" if one.stream is None else one.stream.text, one.new, one.finish)
+        for one in sequences
+    ]
     return results if several or samples > 1 else results[0]
 
 
@@ -231,31 +224,28 @@ def picture_side(model: Model) -> int | None:
     return kept if isinstance(kept, int) else math.isqrt(context_of(model) or 1)
 
 
+@dataclass
 class _Run:
     """The batch of one call, from prefill to the end."""
 
-    def __init__(
-        self,
-        model: Model,
-        engine: "Engine",
-        sequences: list[_Sequence],
-        how: Sampling,
-        most: int,
-        slide: bool,
-        ignore_end: bool,
-        on_text: Callable[[int, str], None] | None,
-        on_draw: Callable[[int, Draw], None] | None,
-    ) -> None:
-        self.sequences, self.how, self.most = sequences, how, most
-        self.on_text, self.on_draw = on_text, on_draw
-        self.ends = frozenset() if ignore_end else model.ends
-        longest = max(len(sequence.before) for sequence in sequences)
+    model: Model
+    engine: Engine
+    sequences: list[_Sequence]
+    how: Sampling
+    most: int
+    slide: bool
+    ends: frozenset[int]
+    on_text: Callable[[int, str], None] | None
+    on_draw: Callable[[int, Draw], None] | None
+
+    def __post_init__(self) -> None:
+        longest = max(len(sequence.before) for sequence in self.sequences)
         # A window slides by itself, and a carried state has no length.
-        self.context = None if family_of(model.config).window else context_of(model)
-        if self.context is not None and not slide:
-            _require_room(self.context, longest, most)
-        length = min(longest + most - 1, self.context or longest)
-        self.session: Session = engine.session(len(sequences), length)
+        self.context = None if family_of(self.model.config).window else context_of(self.model)
+        if self.context is not None and not self.slide:
+            _require_room(self.context, longest, self.most)
+        length = min(longest + self.most - 1, self.context or longest)
+        self.session = self.engine.session(len(self.sequences), length)
 
     def to_the_end(self, samples: int) -> None:
         logits, active = self._prefill(samples), list(range(len(self.sequences)))
@@ -331,8 +321,3 @@ def _require_room(context: int, prompt: int, most: int) -> None:
             f"{prompt} tokens of the prompt and {most} new ones are more than the model's context "
             f"of {context}; ask for {context - prompt + 1} at most, or let the context slide"
         )
-
-
-def _finished(sequence: _Sequence) -> Generation:
-    text = "" if sequence.stream is None else sequence.stream.text
-    return Generation(sequence.prompt, text, sequence.new, sequence.finish)

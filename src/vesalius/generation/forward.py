@@ -92,8 +92,7 @@ def mlm_logits(model: Model, states: States) -> Logits:
         state[f"{head}.norm.bias"],
         config.epsilon,
     )
-    found: Array = normed @ state["embedding.weight"].T + state[f"{head}.bias"]
-    return found
+    return normed @ state["embedding.weight"].T + state[f"{head}.bias"]
 
 
 def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
@@ -102,8 +101,7 @@ def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
 
 
 def _linear(model: Model, name: str, x: Array) -> Array:
-    product: Array = x @ model.state[f"{name}.weight"].T + model.state[f"{name}.bias"]
-    return product
+    return x @ model.state[f"{name}.weight"].T + model.state[f"{name}.bias"]
 
 
 def score(logits: Float[Array, "n V"], targets: Int[Array, " n"]) -> tuple[float, int]:

@@ -6,7 +6,7 @@ min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,9 +14,7 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
-
-if TYPE_CHECKING:
-    from vesalius.tokenizers import Tokenizer
+from vesalius.tokenizers import Tokenizer
 
 Logits = Float[Array, " V"]
 DEMANDED = ("temperature", "repetition_penalty")
@@ -64,7 +62,7 @@ class Draw:
             f"Draw: token {self.token}, probability {odds}, of {self.kept.sum():,} after the cuts"
         )
 
-    def to_json(self, tokenizer: "Tokenizer | None" = None, most: int = 8) -> dict[str, Any]:
+    def to_json(self, tokenizer: Tokenizer | None = None, most: int = 8) -> dict[str, Any]:
         """The drawn token's id, the number of tokens that the cuts kept, and candidates.
 
         Candidates are the ``most`` likeliest tokens, and the drawn one if it is not among them:
@@ -88,7 +86,14 @@ class Draw:
 
     @cached_property
     def penalised(self) -> Logits:
-        return penalise(self.logits, self.before, self.how.repetition_penalty)
+        """Keskar et al. 2019: positive logits of earlier tokens divided, negative multiplied."""
+        penalty = self.how.repetition_penalty
+        if penalty == 1 or not len(self.before):
+            return self.logits
+        seen, changed = np.unique(self.before), self.logits.copy()
+        logits = self.logits[seen]
+        changed[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
+        return changed
 
     @cached_property
     def tempered(self) -> Float[Array, " V"]:
@@ -113,15 +118,6 @@ class Draw:
         likely = np.flatnonzero(self.probabilities)
         sums = self.probabilities[likely].cumsum()
         return int(likely[np.searchsorted(sums[:-1], self.chance * sums[-1], side="right")])
-
-
-def penalise(logits: Logits, before: Int[Array, " n"], penalty: float) -> Logits:
-    """Keskar et al. 2019: positive logits of earlier tokens divided, negative ones multiplied."""
-    if penalty == 1 or not len(before):
-        return logits
-    seen, changed = np.unique(before), logits.copy()
-    changed[seen] = np.where(logits[seen] > 0, logits[seen] / penalty, logits[seen] * penalty)
-    return changed
 
 
 def cuts(tempered: Logits, how: Sampling) -> Bool[Array, " V"]:

@@ -7,15 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vesalius.families.bert import BertConfig
-from vesalius.models.blocks import (
-    ACTIVATIONS,
-    Block,
-    Embedding,
-    LearnedPositions,
-    SinusoidalPositions,
-    initialise,
-    padding_mask,
-)
+from vesalius.models import blocks
 from vesalius.models.linear import Linear, linear
 
 
@@ -43,7 +35,7 @@ class MaskedHead(nn.Module):
         self.dense = Linear(config.embedding, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.bias = nn.Parameter(torch.empty(config.vocabulary))
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = blocks.ACTIVATIONS[config.activation]
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         return linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)
@@ -54,18 +46,18 @@ class BertNetwork(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.embedding = Embedding(config.vocabulary, config.embedding)
-        self.positions = LearnedPositions(config.context, config.embedding)
-        self.segments = Embedding(config.segments, config.embedding)
+        self.embedding = blocks.Embedding(config.vocabulary, config.embedding)
+        self.positions = blocks.LearnedPositions(config.context, config.embedding)
+        self.segments = blocks.Embedding(config.segments, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(blocks.Block(config) for _ in range(config.layers))
         self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
         self.mlm_head = MaskedHead(config) if config.mlm_head else None
         self.nsp_head = Linear(config.embedding, 2) if config.nsp_head else None
         self.label_head = Linear(config.embedding, config.labels) if config.labels else None
         self.label_tokens = config.labelled != "sequence"
         self.dropout = nn.Dropout(config.dropout)
-        initialise(self)
+        blocks.initialise(self)
         self._initialise_positions(config.embedding)
 
     @torch.no_grad()
@@ -73,7 +65,7 @@ class BertNetwork(nn.Module):
         """Positions begin as sinusoids, scaled to the size of the other weights, 0.02."""
         weight = self.positions.weight
         if not weight.is_meta:
-            weight.copy_(SinusoidalPositions(embedding)(weight[None]) * 0.02 * math.sqrt(2))
+            weight.copy_(blocks.SinusoidalPositions(embedding)(weight[None]) * 0.02 * math.sqrt(2))
 
     def forward(
         self,
@@ -86,7 +78,7 @@ class BertNetwork(nn.Module):
         x = self.embedding(ids)
         segments = torch.zeros_like(ids) if segments is None else segments
         x = self.dropout(self.norm(x + self.positions(x) + self.segments(segments)))
-        mask = padding_mask(real)
+        mask = blocks.padding_mask(real)
         for block in self.blocks:
             x = block(x, mask)
         pooled = torch.tanh(self.pooler(x[:, 0])) if self.pooler is not None else None

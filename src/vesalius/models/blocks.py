@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -164,6 +165,12 @@ class LearnedPositions(nn.Module):
                 f"the sequence has {n} positions, the model {longest}; shorten it"
             )
         return self.weight[:n]
+
+
+def positions(config: Any) -> LearnedPositions | SinusoidalPositions:
+    if config.positions == "learned":
+        return LearnedPositions(config.context, config.embedding)
+    return SinusoidalPositions(config.embedding)
 
 
 def initialise(module: nn.Module, std: float = 0.02, layers: int | None = None) -> None:

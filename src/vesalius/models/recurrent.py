@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vesalius.families.lstm import LSTMConfig
 from vesalius.families.recurrent import RecurrentConfig
 from vesalius.families.rnn import ElmanConfig
 from vesalius.models.blocks import Embedding
@@ -78,9 +77,6 @@ class RecurrentNetwork(nn.Module):
 
 class LSTMNetwork(RecurrentNetwork):
     gates = 4
-
-    def __init__(self, config: LSTMConfig) -> None:
-        super().__init__(config)
 
     def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         x, *state_after = torch.lstm(x, state, *self._kernel_arguments())

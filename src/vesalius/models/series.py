@@ -7,13 +7,7 @@ from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong
 from vesalius.families.tst import TSTConfig
-from vesalius.models.blocks import (
-    ACTIVATIONS,
-    Block,
-    LearnedPositions,
-    SinusoidalPositions,
-    padding_mask,
-)
+from vesalius.models.blocks import ACTIVATIONS, Block, LearnedPositions, padding_mask, positions
 from vesalius.models.linear import Linear
 
 
@@ -27,11 +21,7 @@ class TSTNetwork(nn.Module):
         self.context = config.context
         self.flat = config.head != "series"
         self.projection = Linear(config.channels, config.embedding)
-        self.positions = (
-            LearnedPositions(config.context, config.embedding)
-            if config.positions == "learned"
-            else SinusoidalPositions(config.embedding)
-        )
+        self.positions = positions(config)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.output = Linear(s["read"], s["outputs"])
         self.activation = ACTIVATIONS[config.activation]

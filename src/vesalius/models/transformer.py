@@ -3,14 +3,7 @@
 from torch import Tensor, nn
 
 from vesalius.families.transformer import TransformerConfig
-from vesalius.models.blocks import (
-    Block,
-    Embedding,
-    LearnedPositions,
-    SinusoidalPositions,
-    initialise,
-    normalisation,
-)
+from vesalius.models.blocks import Block, Embedding, initialise, normalisation, positions
 from vesalius.models.linear import Linear, linear
 
 
@@ -21,11 +14,7 @@ class TransformerNetwork(nn.Module):
         super().__init__()
         self.causal, self.norm_first = config.causal, config.variant == 2
         self.embedding = Embedding(config.vocabulary, config.embedding)
-        self.positions = (
-            LearnedPositions(config.context, config.embedding)
-            if config.positions == "learned"
-            else SinusoidalPositions(config.embedding)
-        )
+        self.positions = positions(config)
         self.norm = normalisation(config)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.output = (

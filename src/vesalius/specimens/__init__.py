@@ -49,10 +49,8 @@ class Card:
     @property
     def headline(self) -> str:
         """The number to compare it by."""
-        for key, words in HEADLINES.items():
-            if key in self.result:
-                return words.format(**self.result)
-        return ""
+        fitting = (words for key, words in HEADLINES.items() if key in self.result)
+        return next(fitting, "").format(**self.result)
 
     @property
     def numbers(self) -> dict[str, str]:

@@ -20,22 +20,3 @@ from vesalius.tokenizers.training import (
     train_word_pieces,
     train_words,
 )
-
-__all__ = [
-    "RULES",
-    "WAYS",
-    "Encoded",
-    "NotInVocabulary",
-    "Span",
-    "Tokenizer",
-    "read_byte_pairs",
-    "read_texts",
-    "read_tokenizer",
-    "read_word_pieces",
-    "sentences",
-    "train_byte_pairs",
-    "train_characters",
-    "train_word_pieces",
-    "train_words",
-    "words",
-]

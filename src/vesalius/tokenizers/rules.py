@@ -49,14 +49,6 @@ def words(text: str) -> list[Span]:
     return [Span(match[0], *match.span()) for match in matches]
 
 
-def split_at_spaces(text: str) -> list[str]:
-    return arguments.text("text", text).split()
-
-
-def split_characters(text: str) -> list[str]:
-    return list(arguments.text("text", text))
-
-
 def split_off_punctuation(text: str) -> list[str]:
     """The 1st way: I'm · looking · for · a · job · in · New · York · ."""
     return [word.text for word in words(text)]
@@ -74,7 +66,8 @@ def expand_contractions(text: str, names: Sequence[str] = NAMES) -> list[str]:
 
 def drop_punctuation(text: str, names: Sequence[str] = NAMES) -> list[str]:
     """The 4th way: the 3rd without tokens that are punctuation and nothing else."""
-    return [token for token in expand_contractions(text, names) if not _is_punctuation(token)]
+    tokens = expand_contractions(text, names)
+    return [t for t in tokens if not all(category(character)[0] == "P" for character in t)]
 
 
 def strip_suffixes(
@@ -95,8 +88,8 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 """The five ways of Table 7, in its order."""
 
 RULES: dict[str, Callable[[str], list[str]]] = {
-    "spaces": split_at_spaces,
-    "characters": split_characters,
+    "spaces": lambda text: arguments.text("text", text).split(),
+    "characters": lambda text: list(arguments.text("text", text)),
     "punctuation": split_off_punctuation,
     "contractions": split_contractions,
     "expansions": expand_contractions,
@@ -144,18 +137,11 @@ def _in_the_case_of(token: str, word: str) -> str:
     return word[0].upper() + word[1:] if token[0].isupper() else word
 
 
-def _is_punctuation(token: str) -> bool:
-    return all(category(character).startswith("P") for character in token)
-
-
 def _stemmed(token: str, suffixes: Sequence[str]) -> list[str]:
     """A word as stem and suffix, where the stem has three letters and a vowel among them."""
     for suffix in sorted(suffixes, key=len, reverse=True):
         stem, end = token[: -len(suffix)], token[-len(suffix) :]
-        if end.lower() == suffix and stem.isalpha() and len(stem) > 2 and _has_vowel(stem):
+        voiced = not set("aeiouy").isdisjoint(stem.lower())
+        if end.lower() == suffix and stem.isalpha() and len(stem) > 2 and voiced:
             return [stem, f"##{end}"]
     return [token]
-
-
-def _has_vowel(stem: str) -> bool:
-    return not set("aeiouy").isdisjoint(stem.lower())

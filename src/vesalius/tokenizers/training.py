@@ -6,6 +6,7 @@ memory. The same texts give the same ids, on every run.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting, NotInVocabulary
@@ -53,9 +54,8 @@ def train_word_pieces(texts: Iterable[str], size: int, lowercase: bool = True) -
 
     _require(size, len(kinds.FRAME) + 1, f"{len(kinds.FRAME)} special tokens and one more")
     lowercase = arguments.truth("lowercase", lowercase)
-    counts = _word_counts(texts, lowercase)
-    if not counts:
-        raise ImpossibleSetting("the texts hold no words; expected at least one")
+    frame = {name: i for i, name in enumerate(kinds.FRAME)}
+    counts = _counts(kinds.word_pieces(frame, lowercase), texts)
     continuing = sorted({f"##{character}" for word in counts for character in word[1:]})
     starting = {character for word in counts for character in word}
     least = len(kinds.FRAME) + len(continuing) + len(starting)
@@ -94,12 +94,7 @@ def train_words(texts: Iterable[str], size: int) -> Tokenizer:
     special = (kinds.END_OF_TEXT, kinds.FRAME[1])
     _require(size, len(special) + 1, f"{len(special)} special tokens and one word")
     kind = kinds.words({name: i for i, name in enumerate(special)})
-    counts: Counter[str] = Counter()
-    for text in _texts(texts):
-        found = kind.pre_tokenizer.pre_tokenize_str(kind.normalizer.normalize_str(text))
-        counts.update(word for word, _ in found)
-    if not counts:
-        raise ImpossibleSetting("the texts hold no words; expected at least one")
+    counts = _counts(kind, texts)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: size - len(special)]
     return Tokenizer(kinds.words({word: i for i, word in enumerate((*special, *ranked))}))
 
@@ -119,12 +114,14 @@ def _require(size: int, least: int, what: str) -> None:
         raise ImpossibleSetting(f"size must be at least {least} here: {what}; got {size}")
 
 
-def _word_counts(texts: Iterable[str], lowercase: bool) -> Counter[str]:
-    kind = kinds.word_pieces({name: i for i, name in enumerate(kinds.FRAME)}, lowercase)
+def _counts(kind: Any, texts: Iterable[str]) -> Counter[str]:
+    """How often each word occurs, as a kind of vocabulary cuts texts into words."""
     counts: Counter[str] = Counter()
     for text in _texts(texts):
         clean = kind.normalizer.normalize_str(text)
         counts.update(word for word, _ in kind.pre_tokenizer.pre_tokenize_str(clean))
+    if not counts:
+        raise ImpossibleSetting("the texts hold no words; expected at least one")
     return counts
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vesalius.errors import CheckpointMismatch, ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families import configuration, family_of
@@ -31,13 +31,10 @@ def configured(
     """What the recipe says, and for the rest what the data imply."""
     required: dict[str, Any] = dict(objective.settings)
     if started is not None:
-        heads: dict[str, Any] = {
-            name: implied[name] for name in ("outputs", "classes") if name in implied
-        }
+        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes")}
         changes: dict[str, Any] = {**heads, **required, **recipe.model}
-        if recipe.family is not None and type(configuration(recipe.family)) is not type(
-            started.config
-        ):
+        family = None if recipe.family is None else family_of(configuration(recipe.family)).name
+        if family not in (None, started.family):
             raise ImpossibleSetting(
                 f"init is a model of {family_of(started.config).name}, not of {recipe.family}; "
                 f"leave family out"
@@ -74,17 +71,13 @@ def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module
         return made, list(made.state_dict())
     wanted = made.state_dict()
     kept = {name: torch.from_numpy(np.array(array)) for name, array in started.state.items()}
-    new = [name for name, tensor in wanted.items() if not _fits(kept.get(name), tensor)]
+    new = [name for name, t in wanted.items() if name not in kept or kept[name].shape != t.shape]
     if wrong := [name for name in new if name.split(".")[0] not in HEADS]:
         raise CheckpointMismatch(
             f"the model to start from lacks, or has in another shape: {', '.join(wrong)}"
         )
     made.load_state_dict({name: wanted[name] if name in new else kept[name] for name in wanted})
     return made, new
-
-
-def _fits(kept: Tensor | None, wanted: Tensor) -> bool:
-    return kept is not None and kept.shape == wanted.shape
 
 
 def freeze(network: nn.Module, objective: Objective) -> None:

@@ -28,6 +28,7 @@ from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoR
 from vesalius.families import family_of
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
+from vesalius.training import state as stored
 from vesalius.training.allocator import keep_freed_memory
 from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
 from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
@@ -42,14 +43,6 @@ from vesalius.training.samples import sample
 from vesalius.training.scheduler import learning_rate
 from vesalius.training.settings import Recipe
 from vesalius.training.signals import signals
-from vesalius.training.state import (
-    SHARDS,
-    full_moments,
-    full_weights,
-    read_shards,
-    restore,
-    write_shards,
-)
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
 
@@ -80,7 +73,10 @@ def train(
     progress: Progress | None = None,
 ) -> Outcome:
     """Train by a recipe in a folder of the run's own; ``resume`` goes on where it stopped."""
-    folder, callbacks = Path(arguments.path("folder", folder)), _callbacks(callbacks)
+    folder = Path(arguments.path("folder", folder))
+    callbacks = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    if strange := [one for one in callbacks if not isinstance(one, Callback)]:
+        raise arguments.wrong("callbacks", "instances of Callback", strange[0])
     arguments.callback("progress", progress)
     if not isinstance(changes, Mapping | None):
         raise arguments.wrong(
@@ -103,14 +99,6 @@ def train(
         told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
         # The run is freed before the process group: DDP needs the group for that.
         return Run(recipe, folder, processes, resume, progress).go(told)
-
-
-def _callbacks(given: Any) -> list[Callback]:
-    callbacks = list(given) if isinstance(given, Iterable) else [given]
-    for one in callbacks:
-        if not isinstance(one, Callback):
-            raise arguments.wrong("callbacks", "instances of Callback", one)
-    return callbacks
 
 
 class Run:
@@ -297,18 +285,14 @@ class Run:
     # Validation --------------------------------------------------------------
 
     def _validate(self, callbacks: list[Callback]) -> None:
-        self.valid = self.validate()
+        batches = self.batches.valid(self.settings.validate_on)
+        self.valid = self.objective.means(self.network, batches, self.device, self._precision)
         if not math.isfinite(self.valid["loss"]):
             raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
         for callback in callbacks:
             callback.validated(self, self.valid)
-
-    def validate(self) -> dict[str, float]:
-        """The means over the validation part."""
-        batches = self.batches.valid(self.settings.validate_on)
-        return self.objective.means(self.network, batches, self.device, self._precision)
 
     def _sample(self, callbacks: list[Callback]) -> None:
         assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
@@ -329,15 +313,15 @@ class Run:
 
     def _save(self, callbacks: list[Callback]) -> None:
         sharded = self.processes.parallel == "fsdp"
-        weights = {} if sharded else full_weights(self.network)
-        moments = {} if sharded else full_moments(self.network, self.optimiser)
+        weights = {} if sharded else stored.full_weights(self.network)
+        moments = {} if sharded else stored.full_moments(self.network, self.optimiser)
         state = carried(self.state, self.processes)
         if self.processes.any(not all(w.isfinite().all() for w in weights.values())):
             raise self._not_finite("parameters are not finite")
 
         def write(stage: Path) -> None:
             if sharded:
-                write_shards(stage, self.network, self.optimiser)
+                stored.write_shards(stage, self.network, self.optimiser)
             if self.processes.first:
                 if not sharded:
                     self._model(weights).save(stage)
@@ -388,10 +372,10 @@ class Run:
         """Save the run's model: the last one, or with early stopping the best."""
         best = self.checkpoints.folder / f"step-{self.best[0]:08d}"
         earlier = bool(self.settings.patience) and self.best[0] != self.step
-        if earlier and (best / SHARDS).exists():
-            read_shards(best, self.network, self.optimiser)
+        if earlier and (best / stored.SHARDS).exists():
+            stored.read_shards(best, self.network, self.optimiser)
             earlier = False
-        weights = full_weights(self.network)
+        weights = stored.full_weights(self.network)
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
             model.save(self.folder / "model")
@@ -422,11 +406,11 @@ class Run:
         self.step, self.seconds = position["step"], position["seconds"]
         self.valid = position["valid"]
         self.best = tuple(position["best"]) if position["best"] else (0, math.inf)
-        if (folder / SHARDS).exists():
-            read_shards(folder, self.network, self.optimiser)
+        if (folder / stored.SHARDS).exists():
+            stored.read_shards(folder, self.network, self.optimiser)
         else:
             moments = files.read(folder / OPTIMISER).arrays
-            restore(self.network, self.optimiser, load(folder).state, moments)
+            stored.restore(self.network, self.optimiser, load(folder).state, moments)
         state = files.read(folder / STATE).arrays
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 

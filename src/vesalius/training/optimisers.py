@@ -50,7 +50,8 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(self, network: nn.Module, settings: Training) -> None:
         named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
-        matrices = [p for name, p in named if p.dim() == 2 and _in_layers(name)]
+        layered = [p for name, p in named if not set(LAYERS).isdisjoint(name.split("."))]
+        matrices = [p for p in layered if p.dim() == 2]
         turned = set(map(id, matrices))
         others = _groups([p for _, p in named if id(p) not in turned], settings.weight_decay)
         rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
@@ -78,10 +79,6 @@ class Muon(torch.optim.Optimizer):
         assert closure is None, "losses are computed before"
         for part in self.parts:
             part.step()
-
-
-def _in_layers(name: str) -> bool:
-    return any(part in LAYERS for part in name.split("."))
 
 
 def clip_gradients(network: nn.Module, limit: float) -> float:

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -37,12 +36,7 @@ class Processes:
             torch.distributed.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self.count > 1:
             gc.collect()  # DDP and FSDP hold on to the group, and must go before it
             if error is None:  # a rank that left early would make the others abort
@@ -60,8 +54,7 @@ class Processes:
                 f"a batch of {count} cannot be shared by {self.count} processes; "
                 f"set training.batch to {self.count} at least"
             )
-        edges = [count * rank // self.count for rank in (self.rank, self.rank + 1)]
-        return slice(*edges)
+        return slice(*(count * rank // self.count for rank in (self.rank, self.rank + 1)))
 
     def share(self, network: nn.Module) -> nn.Module:
         """The network as all processes train it."""

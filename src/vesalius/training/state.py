@@ -13,27 +13,17 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributed.checkpoint.hf_storage import (
-    HuggingFaceStorageReader,
-    HuggingFaceStorageWriter,
-)
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_model_state_dict,
-    get_optimizer_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-)
+from torch.distributed.checkpoint import hf_storage, state_dict
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 SHARDS = "shards"
-WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+WHOLE = state_dict.StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 def full_weights(network: nn.Module) -> dict[str, Tensor]:
     """The weights, whole and in the processor's memory; of several processes, in rank zero."""
-    found: Any = get_model_state_dict(network, options=WHOLE)
+    found: Any = state_dict.get_model_state_dict(network, options=WHOLE)
     return dict(found)
 
 
@@ -41,7 +31,7 @@ def full_moments(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[s
     """The optimiser's moments, likewise."""
     if not optimiser.state:  # plain SGD has none, and PyTorch would take a step to make some
         return {}
-    found: Any = get_optimizer_state_dict(network, optimiser, options=WHOLE)
+    found: Any = state_dict.get_optimizer_state_dict(network, optimiser, options=WHOLE)
     return {
         f"{name}.{kind}": value
         for name, kinds in found.get("state", {}).items()
@@ -60,17 +50,19 @@ def restore(
 
     PyTorch takes a step of no length to make room for the moments, so the weights come last.
     """
-    options = StateDictOptions(full_state_dict=True)
+    options = state_dict.StateDictOptions(full_state_dict=True)
     if moments:
-        fresh: Any = get_optimizer_state_dict(network, optimiser)
+        fresh: Any = state_dict.get_optimizer_state_dict(network, optimiser)
         state: Any = {
             name: {kind: _moment(moments, f"{name}.{kind}", like) for kind, like in kinds.items()}
             for name, kinds in fresh["state"].items()
         }
-        set_optimizer_state_dict(network, optimiser, {**fresh, "state": state}, options=options)
+        state_dict.set_optimizer_state_dict(
+            network, optimiser, {**fresh, "state": state}, options=options
+        )
         _forget(network, optimiser, moments)
     whole: Any = {name: _tensor(array) for name, array in weights.items()}
-    set_model_state_dict(network, whole, options=options)
+    state_dict.set_model_state_dict(network, whole, options=options)
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -92,13 +84,13 @@ def _forget(network: nn.Module, optimiser: torch.optim.Optimizer, saved: Contain
 
 def write_shards(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
     """Every rank writes its shards of weights and moments."""
-    writer = HuggingFaceStorageWriter(str(folder / SHARDS), save_distributed=True)
+    writer = hf_storage.HuggingFaceStorageWriter(str(folder / SHARDS), save_distributed=True)
     save(_shards(network, optimiser), storage_writer=writer)
 
 
 def read_shards(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
     """Put weights and moments back, however many processes wrote them."""
-    reader = HuggingFaceStorageReader(str(folder / SHARDS))
+    reader = hf_storage.HuggingFaceStorageReader(str(folder / SHARDS))
     with warnings.catch_warnings():  # a process alone is told that it is
         warnings.filterwarnings("ignore", "torch.distributed is .*uninitialized", UserWarning)
         saved = reader.read_metadata().state_dict_metadata
@@ -113,8 +105,8 @@ def _shards(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, A
 
     Weights come first: asking for them makes FSDP shard again what validation left whole.
     """
-    weights = {f"weights.{name}": v for name, v in get_model_state_dict(network).items()}
-    state: Any = get_optimizer_state_dict(network, optimiser)["state"]
+    weights = {f"weights.{name}": v for name, v in state_dict.get_model_state_dict(network).items()}
+    state: Any = state_dict.get_optimizer_state_dict(network, optimiser)["state"]
     moments = {
         f"moments.{name}.{kind}": value
         for name, kinds in state.items()

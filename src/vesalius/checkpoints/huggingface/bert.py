@@ -3,13 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vesalius.checkpoints.huggingface.dialect import (
-    ENCODER,
-    Dialect,
-    encoder_blocks,
-    labels_of,
-    promised_by,
-)
+from vesalius.checkpoints.huggingface import dialect
 from vesalius.checkpoints.layout import Shape
 from vesalius.checkpoints.tables import Row, both
 from vesalius.errors import UnknownConfiguration
@@ -34,7 +28,7 @@ def rows(config: BertConfig) -> list[Row]:
         Row("positions.weight", "embeddings.position_embeddings.weight"),
         Row("segments.weight", "embeddings.token_type_embeddings.weight"),
         *both("norm", "embeddings.LayerNorm"),
-        *encoder_blocks("self"),
+        *dialect.encoder_blocks("self"),
         *both("blocks.{l}.attention_norm", "encoder.layer.{l}.attention.output.LayerNorm"),
         *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.output.LayerNorm"),
         *both("pooler", "pooler.dense"),
@@ -49,7 +43,7 @@ def rows(config: BertConfig) -> list[Row]:
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """The heads that the class promises, and the heads that the file holds."""
     # A BertModel may have been made without its pooler.
-    promised = promised_by(theirs, {**CLASSES, "BertModel": {}})
+    promised = dialect.promised_by(theirs, {**CLASSES, "BertModel": {}})
     held = {name.rpartition(".")[0] for name in shapes}
     pooler = promised.get("pooler", False) or "pooler.dense" in held
     guess = "span" if "qa_outputs" in held else "sequence" if pooler else "tokens"
@@ -57,7 +51,7 @@ def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, A
         "pooler": pooler,
         "mlm_head": promised.get("mlm_head", False) or "cls.predictions.transform.dense" in held,
         "nsp_head": promised.get("nsp_head", False) or "cls.seq_relationship" in held,
-        "labels": labels_of(theirs, shapes, promised),
+        "labels": dialect.labels_of(theirs, shapes, promised),
         "labelled": promised.get("labelled", guess),
     }
 
@@ -87,11 +81,11 @@ def outputs(config: BertConfig) -> dict[str, str]:
     return {"pooler_output": "h_C", "logits": logits, **both}
 
 
-BERT = Dialect(
+BERT = dialect.Dialect(
     model_type="bert",
     config=BertConfig,
     settings={
-        **ENCODER,
+        **dialect.ENCODER,
         "vocabulary": "vocab_size",
         "context": "max_position_embeddings",
         "segments": "type_vocab_size",

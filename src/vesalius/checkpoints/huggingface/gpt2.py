@@ -116,11 +116,7 @@ IMAGE_GPT = Dialect(
         "ImageGPTForCausalImageModeling does",
         r"score\.weight": "the head of ImageGPTForImageClassification, which igpt lacks here",
     },
-    heads=lambda theirs, shapes: {
-        "normalisation": "rms",
-        "tied": False,
-        "start_predicted": False,
-    },
+    heads=lambda theirs, shapes: {"normalisation": "rms", "tied": False, "start_predicted": False},
     fits=lambda config: config.normalisation == "rms",
     sayable=_image_sayable,
     class_of=lambda config: "ImageGPTForCausalImageModeling",

@@ -3,13 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vesalius.checkpoints.huggingface.dialect import (
-    ENCODER,
-    Dialect,
-    encoder_blocks,
-    labels_of,
-    promised_by,
-)
+from vesalius.checkpoints.huggingface import dialect
 from vesalius.checkpoints.layout import Shape
 from vesalius.checkpoints.tables import ENTRY, ROW, Row, both, kernel, restoring, restoring_bias
 from vesalius.families.vit import ViTConfig
@@ -28,7 +22,7 @@ def rows(config: ViTConfig) -> list[Row]:
         Row("projection.bias", f"{projection}.bias"),
         Row("class_token", "embeddings.cls_token", ENTRY),
         Row("positions.weight", "embeddings.position_embeddings", ROW),
-        *encoder_blocks("attention"),
+        *dialect.encoder_blocks("attention"),
         *both("blocks.{l}.attention_norm", "encoder.layer.{l}.layernorm_before"),
         *both("blocks.{l}.feedforward_norm", "encoder.layer.{l}.layernorm_after"),
         *both("norm", "layernorm"),
@@ -42,10 +36,10 @@ def rows(config: ViTConfig) -> list[Row]:
 
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """The heads that the class promises, and the heads that the file holds."""
-    promised = promised_by(theirs, CLASSES)
+    promised = dialect.promised_by(theirs, CLASSES)
     return {
         "pooler": "pooler.dense.weight" in shapes,
-        "classes": labels_of(theirs, shapes, promised),
+        "classes": dialect.labels_of(theirs, shapes, promised),
         "masked_patch_head": "masked_patch_head" in promised or "decoder.0.weight" in shapes,
     }
 
@@ -56,11 +50,11 @@ def class_of(config: ViTConfig) -> str:
     return "ViTForImageClassification" if config.classes else "ViTModel"
 
 
-VIT = Dialect(
+VIT = dialect.Dialect(
     model_type="vit",
     config=ViTConfig,
     settings={
-        **ENCODER,
+        **dialect.ENCODER,
         "image": "image_size",
         "patch": "patch_size",
         "channels": "num_channels",

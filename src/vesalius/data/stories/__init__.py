@@ -4,55 +4,34 @@ They come from a small grammar that was written for this project. It tells the e
 every next word, hence the loss that no model can beat. Other grammars can be made with ``Grammar``.
 """
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.data.stories import prose
-from vesalius.data.stories.grammar import (
-    Document,
-    Grammar,
-    Sentence,
-    Token,
-    stream,
-)
+from vesalius.data.stories.grammar import Document, Grammar, Sentence, Token, stream
 from vesalius.data.stories.notation import END
+from vesalius.data.stories.prose import read as as_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
-
-__all__ = [
-    "END",
-    "Document",
-    "Grammar",
-    "ImpossibleContext",
-    "Sentence",
-    "Token",
-    "UnusableGrammar",
-    "as_text",
-    "as_words",
-    "distributions",
-    "entropy",
-    "log_probabilities",
-    "log_probability",
-    "next_word",
-    "perplexity_floor",
-    "stories",
-    "story_grammar",
-    "stream",
-    "tags",
-    "text",
-    "vocabulary",
-]
 
 
 @cache
 def story_grammar() -> Grammar:
     """The grammar of the stories; made once, in a tenth of a second."""
-    from vesalius.data.stories.lexicon import PASSING, TABLES, WORDS
-    from vesalius.data.stories.story import RULES
+    story = _story()
+    tables = {name: story["tables"].get(text, text) for name, text in story["tables"].items()}
+    return Grammar(story["rules"], story["words"], tables, story["passing"])
 
-    return Grammar(RULES, WORDS, TABLES, PASSING)
+
+@cache
+def _story() -> dict[str, Any]:
+    file = Path(__file__).with_name("story.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def stories(seed: int, count: int | None = None) -> Iterator[Document]:
@@ -77,14 +56,7 @@ def text(seed: int, words: int) -> str:
 
 def as_text(words: Sequence[str]) -> str:
     """A stream of words as English text; `as_words` is the way back."""
-    from vesalius.data.stories.lexicon import NAMES
-
-    return prose.write(words, NAMES)
-
-
-def as_words(text: str) -> list[str]:
-    """The stream of words of a text: lower case, signs as words, `END` after each paragraph."""
-    return prose.read(text)
+    return prose.write(words, {"i", *_story()["words"]["PROPN"].split()})
 
 
 def next_word(context: str | Sequence[str]) -> dict[str, float]:

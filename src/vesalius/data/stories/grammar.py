@@ -17,15 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.data.stories.graph import graph
-from vesalius.data.stories.notation import (
-    END,
-    Slot,
-    Word,
-    free_weights,
-    read_rules,
-    read_table,
-    read_words,
-)
+from vesalius.data.stories.notation import END, Slot, Word, read_rules, read_table, read_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
 
 STOP = "."
@@ -118,8 +110,7 @@ class Grammar:
         self._any = tuple(tuple(range(len(table.rows))) for table in self._tables.values())
         self._printed: dict[tuple[Slot, Rows], dict[str, tuple[float, Rows]]] = {}
         self._settled: dict[tuple[Rows, ...], tuple[Rows, ...]] = {}
-        self._rules = read_rules(rules, self._tables, self._tags)
-        self._positions = graph(self._rules)
+        self._positions = graph(read_rules(rules, self._tables, self._tags))
         for position in range(self.positions):
             self._refuse_ambiguity(position)
         self._cumulative = [
@@ -140,12 +131,6 @@ class Grammar:
     def positions(self) -> int:
         """The number of places in the rules."""
         return len(self._positions)
-
-    @property
-    def parameters(self) -> int:
-        """The weights that can be chosen: those of alternatives and rows, less one for each sum."""
-        tables = {table: len(table.rows) - 1 for table in self._tables.values()}
-        return sum(map(free_weights, self._rules.values())) + sum(tables.values())
 
     def options(self, state: State) -> dict[str, Option]:
         """Every word that can come next, with its probability and where it leads."""

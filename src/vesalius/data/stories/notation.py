@@ -123,15 +123,6 @@ def read_rules(
     return rules
 
 
-def free_weights(phrase: Phrase) -> int:
-    """How many weights can be chosen in a phrase: one fewer than each choice has alternatives."""
-    return sum(
-        len(item.options) - 1 + sum(free_weights(option) for _, option in item.options)
-        for item in phrase
-        if isinstance(item, Choice)
-    )
-
-
 class _Reader:
     """One rule's text, from left to right."""
 

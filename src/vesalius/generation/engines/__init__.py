@@ -6,28 +6,21 @@ embeddings, biases and normalisations stay float32. The engine in ``reference`` 
 others are tested against it, and it is used where Numba cannot compile.
 """
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING
 
 from vesalius import arguments
 from vesalius.errors import CannotCompile, ImpossibleSetting
 from vesalius.families import family_of
-from vesalius.machine import physical_cores
+from vesalius.generation.engines.sessions import Engine
+from vesalius.machine import physical_cores, warn_once
 from vesalius.model import Model
 
-if TYPE_CHECKING:
-    from vesalius.generation.engines.sessions import Engine as Engine
-    from vesalius.generation.engines.sessions import Session as Session
-
 DTYPES = ("float32", "int8")
-LOG = logging.getLogger("vesalius")
 
 
-def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> "Engine":
+def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> Engine:
     """The engine of a model. Its weights are packed once, and again when the model's changed."""
     if dtype not in DTYPES:
         raise ImpossibleSetting(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
@@ -45,31 +38,27 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     return kept.with_threads(threads)
 
 
-def _made(model: Model, dtype: str, threads: int) -> "Engine":
+def _made(model: Model, dtype: str, threads: int) -> Engine:
     """A compiled engine, or the one in NumPy where none can be had."""
+    row = family_of(model.config).engine
     try:
-        return _compiled(model, dtype, threads)
+        if row is None:
+            raise CannotCompile(f"{model.family} has no compiled kernels")
+        with _compiling():
+            kind = row.get()
+        made: Engine = kind(model, dtype, threads)
+        with _compiling():
+            made.session(1, 1)  # which compiles its kernel
+        return made
     except CannotCompile as error:
         if dtype != "float32":
             message = f"{dtype} needs compiled kernels; {error}; take dtype float32"
             raise CannotCompile(message) from error
-        if family_of(model.config).engine is not None:  # else it is meant to run on NumPy
-            _say(str(error))
+        if row is not None:  # else it is meant to run on NumPy
+            warn_once(f"{error}: plain NumPy is used, which is slower")
     from vesalius.generation.engines.reference import ReferenceEngine
 
     return ReferenceEngine(model, threads)
-
-
-def _compiled(model: Model, dtype: str, threads: int) -> "Engine":
-    row = family_of(model.config).engine
-    if row is None:
-        raise CannotCompile(f"{model.family} has no compiled kernels")
-    with _compiling():
-        kind = row.get()
-    made: Engine = kind(model, dtype, threads)
-    with _compiling():
-        made.session(1, 1)  # which compiles its kernel
-    return made
 
 
 @contextmanager
@@ -79,8 +68,3 @@ def _compiling() -> Iterator[None]:
     except Exception as error:  # Numba, LLVM and the linker raise what they like
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise CannotCompile(f"kernels cannot be compiled here ({reason})") from error
-
-
-@cache
-def _say(reason: str) -> None:
-    LOG.warning("%s: plain NumPy is used, which is slower", reason)

@@ -1,6 +1,5 @@
 """What compiled engines have in common: packed weights, sequences in slots, a pool of threads."""
 
-import logging
 import math
 import os
 import threading
@@ -17,6 +16,7 @@ from vesalius.generation.kernels import vectors
 from vesalius.generation.kernels.products import Matrices, Scratch, tiled
 from vesalius.generation.kernels.threads import pool
 from vesalius.generation.quantisation import quantise
+from vesalius.machine import warn_once
 from vesalius.model import Model
 
 PAGE = 4096
@@ -28,7 +28,6 @@ if hasattr(os, "register_at_fork"):  # no kernel runs while a process forks
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
     )
-LOG = logging.getLogger("vesalius")
 
 
 class CompiledEngine(Engine):
@@ -127,12 +126,8 @@ def _columns(width: int) -> int:
 class _Compiling(event.Listener):  # type: ignore[misc]
     """Says once that kernels are compiled, which takes seconds; the cache loads them at once."""
 
-    said = False
-
     def on_start(self, _: object) -> None:
-        if not _Compiling.said:
-            LOG.warning("compiling kernels for this processor, which takes a while the first time")
-        _Compiling.said = True
+        warn_once("compiling kernels for this processor, which takes a while the first time")
 
     def on_end(self, _: object) -> None:
         pass

@@ -8,11 +8,7 @@ from numpy import ndarray as Array
 
 from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
 from vesalius.generation.engines.sessions import Ids, Logits
-from vesalius.generation.kernels.feedforward import (
-    FeedforwardState,
-    FeedforwardWeights,
-    feedforward_step,
-)
+from vesalius.generation.kernels import feedforward as kernels
 from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.model import Model
 
@@ -25,7 +21,7 @@ class FeedforwardEngine(CompiledEngine):
         def pair(name: str) -> list[tuple[Array, Array | None]]:
             return [(state[f"{name}.weight"], state.get(f"{name}.bias"))]
 
-        self.weights = FeedforwardWeights(
+        self.weights = kernels.FeedforwardWeights(
             first=self.matrices(pair("layers.0")),
             others=self.matrices(*(pair(f"layers.{l}") for l in range(1, config.layers))),
             output=self.matrices(pair("output")),
@@ -46,9 +42,9 @@ class FeedforwardSession(CompiledSession):
         joined, hidden = self.shared(config.context * config.embedding, config.hidden)
         (x,) = self.per_thread(config.hidden)
         scratch = self.scratch(max(config.context * config.embedding, config.hidden))
-        self.state = FeedforwardState(joined, hidden, x, scratch)
+        self.state = kernels.FeedforwardState(joined, hidden, x, scratch)
         self.windows = np.zeros((slots, config.context), np.int64)
-        engine.compile(feedforward_step, self.weights, self.state, 1, self.logits)
+        engine.compile(kernels.feedforward_step, self.weights, self.state, 1, self.logits)
 
     def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         chosen, read = np.asarray(slots, np.int64), [self.known(prompt) for prompt in prompts]
@@ -71,7 +67,7 @@ class FeedforwardSession(CompiledSession):
         joined = self.engine.embedding[self.windows[slots]].reshape(n, -1)
         self.state.joined[:n, : joined.shape[1]] = joined
         with LOCK:
-            self.engine.run(feedforward_step, self.weights, self.state, n, self.logits)
+            self.engine.run(kernels.feedforward_step, self.weights, self.state, n, self.logits)
         return self.logits[:n]
 
     def copy(self, source: int, target: int) -> None:

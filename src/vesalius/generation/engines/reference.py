@@ -31,8 +31,7 @@ class ReferenceEngine(Engine):
 
     def session(self, slots: int, length: int, layer: int | None = None) -> "ReferenceSession":
         assert self.family.session is not None, "verbs ask for engines of families that have one"
-        made: ReferenceSession = self.family.session(self, slots, layer)
-        return made
+        return self.family.session(self, slots, layer)
 
 
 def output(config: Any, state: Mapping[str, Array], states: States) -> Logits:
@@ -168,8 +167,7 @@ def normalise(x: States, weight: Array, bias: Array | None, epsilon: float) -> S
 def position_vectors(config: Any, state: Mapping[str, Array]) -> Float[Array, "n d_e"]:
     """One vector for each position: learned, or sinusoidal."""
     if "positions.weight" in state:
-        learned: Array = state["positions.weight"]
-        return learned
+        return state["positions.weight"]
     from vesalius.equations import sinusoidal_positions  # whose import GPT-2 does without
 
     made = sinusoidal_positions(config.embedding, config.context).T
@@ -232,8 +230,7 @@ class RecurrentSession(ReferenceSession):
 
 def _gate(x: Array) -> Array:
     """σ(x) as (1 + tanh(x / 2)) / 2, which NumPy computes in vectors."""
-    gate: Array = 0.5 * np.tanh(0.5 * x) + 0.5
-    return gate
+    return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
 class FeedforwardSession(ReferenceSession):

@@ -14,13 +14,8 @@ from vesalius.generation.engines.compiled import (
 )
 from vesalius.generation.engines.reference import normalise, position_vectors
 from vesalius.generation.engines.sessions import Ids, Logits, States
+from vesalius.generation.kernels import transformer as kernels
 from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
-from vesalius.generation.kernels.transformer import (
-    Norms,
-    TransformerState,
-    TransformerWeights,
-    transformer_step,
-)
 from vesalius.generation.kernels.vectors import LANES, ROWS
 from vesalius.model import Model
 
@@ -37,9 +32,9 @@ class TransformerEngine(CompiledEngine):
         def every(*names: str) -> Matrices:
             return self.matrices(*([pair(f"blocks.{l}.{n}") for n in names] for l in layers))
 
-        def norms(names: Iterable[str]) -> Norms:
+        def norms(names: Iterable[str]) -> kernels.Norms:
             both = [pair(name) for name in names]
-            return Norms(
+            return kernels.Norms(
                 np.array([weight for weight, _ in both], np.float32),
                 np.array([np.zeros_like(w) if b is None else b for w, b in both], np.float32),
                 bool(config.symbols()["centred"]),
@@ -50,7 +45,7 @@ class TransformerEngine(CompiledEngine):
         self.segments = np.asarray(segments, np.float32)
         self.causal = getattr(config, "causal", False)
         output = "embedding" if getattr(config, "tied", True) else "output"
-        self.weights = TransformerWeights(
+        self.weights = kernels.TransformerWeights(
             norm=norms(["norm"]),
             attention_norm=norms(f"blocks.{l}.attention_norm" for l in layers),
             projections=every("attention.query", "attention.key", "attention.value"),
@@ -70,7 +65,7 @@ class TransformerEngine(CompiledEngine):
     def session(self, slots: int, length: int, layer: int | None = None) -> "TransformerSession":
         return TransformerSession(self, slots, length, layer)
 
-    def first_layers(self, count: int) -> TransformerWeights:
+    def first_layers(self, count: int) -> kernels.TransformerWeights:
         """The weights up to a layer; nothing is copied."""
         w = self.weights
 
@@ -109,7 +104,7 @@ class TransformerSession(CompiledSession):
         tokens = tiled(tiled(length, LANES), ROWS)
         x, normed, queries, scores, mixed = self.per_thread(s["d_e"], s["d_e"], d_k, tokens, d_v)
         self.length = length
-        self.state = TransformerState(
+        self.state = kernels.TransformerState(
             key_cache=np.zeros((s["L"], slots, s["M"], tokens, d_k), np.float32),
             value_cache=np.zeros((s["L"], slots, s["M"], tokens, s["d_v"]), np.float32),
             embedded=embedded,
@@ -126,8 +121,8 @@ class TransformerSession(CompiledSession):
             scratch=self.scratch(max(s["d_e"], s["Md_v"], s["d_f"])),
         )
         self.lengths = np.zeros(slots, np.int64)
-        none = self.lengths[:0]
-        self.engine.compile(transformer_step, self.weights, self.state, *(none,) * 3, self.logits)
+        none = (self.lengths[:0],) * 3
+        self.engine.compile(kernels.transformer_step, self.weights, self.state, *none, self.logits)
 
     def prefill(self, slots: Ids, prompts: Sequence[Ids]) -> Logits:
         """Prompts as one row of tokens, of which a kernel reads ``PREFILL_TOKENS`` at a time."""
@@ -202,4 +197,4 @@ class TransformerSession(CompiledSession):
         embedded = self.engine.embedding[ids] + self.positions[positions] + segments
         self.state.embedded[: len(ids), : embedded.shape[1]] = embedded
         arguments = self.weights, self.state, slots, positions, wanted, logits
-        self.engine.run(transformer_step, *arguments)
+        self.engine.run(kernels.transformer_step, *arguments)

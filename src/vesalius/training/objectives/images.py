@@ -15,18 +15,7 @@ from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import (
-    BATCH,
-    SEED,
-    HeldOut,
-    Objective,
-    Source,
-    changed,
-    counted,
-    cross_entropy,
-    preprocessing_of,
-    targets,
-)
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -66,11 +55,11 @@ class ImageObjective(Objective):
             implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
-            preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
+            preprocessing={**kept, "names": train.names, **self.changed(data, KEPT)},
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
-        kept, config = preprocessing_of(model), model.config
+        kept, config = self.preprocessing_of(model), model.config
         known = {name: kept[name] for name in (*KEPT, "levels") if name in kept}
         data = ImageData(corpus=corpus, **known)
         wanted, scaling = self.reads(data, config, kept)
@@ -134,10 +123,10 @@ class Pixels(ImageObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["ids"])
-        return cross_entropy("token", logits, batch["targets"], network.training), state
+        return self.cross_entropy("token", logits, batch["targets"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("token", targets(batch))
+        return self.counted("token", self.targets(batch))
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         nats, right = means["token"], means["token accuracy"]
@@ -177,10 +166,10 @@ class ImageClasses(ImageObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["pixels"]).logits
-        return cross_entropy("classes", logits, batch["labels"], network.training), state
+        return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("classes", len(batch["labels"]))
+        return self.counted("classes", len(batch["labels"]))
 
 
 OBJECTIVES: tuple[Objective, ...] = (

@@ -103,6 +103,21 @@ class Objective:
         """Examples of a corpus to evaluate a model on, prepared as for its training."""
         raise AssertionError("every kind of data has its own")
 
+    def preprocessing_of(self, model: Model) -> Mapping[str, Any]:
+        """How training prepared a model's images or series; such models run on PyTorch."""
+        require("torch")
+        if not model.preprocessing:
+            raise WrongKind(
+                f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "
+                f"training writes beside it"
+            )
+        return model.preprocessing
+
+    def changed(self, data: Data, names: tuple[str, ...]) -> dict[str, Any]:
+        """The settings among ``names`` that a recipe has changed: a model keeps them."""
+        default = type(data)()
+        return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}
+
     # Its losses --------------------------------------------------------------
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
@@ -112,6 +127,24 @@ class Objective:
     def terms(self, batch: Batch) -> dict[str, int]:
         """How many terms each sum has in a batch."""
         raise AssertionError("every objective has its own")
+
+    def cross_entropy(self, name: str, logits: Tensor, targets: Tensor, training: bool) -> Sums:
+        """Cross entropy (17), and when not training the number of right answers."""
+        from torch.nn import functional as F
+
+        logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
+        loss = F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
+        if training:
+            return {name: loss}
+        return {name: loss, f"{name} accuracy": (logits.argmax(-1) == targets).sum()}
+
+    def counted(self, name: str, count: int) -> dict[str, int]:
+        """The terms of ``cross_entropy``."""
+        return {name: count, f"{name} accuracy": count}
+
+    def targets(self, batch: Batch) -> int:
+        """How many tokens of a batch are to be predicted."""
+        return int((batch["targets"] != IGNORED).sum())
 
     def means(
         self,
@@ -158,41 +191,3 @@ def tensors(batch: Batch, rows: slice, device: torch.device) -> dict[str, Tensor
         name: torch.from_numpy(np.ascontiguousarray(array[rows])).to(device)
         for name, array in batch.items()
     }
-
-
-def cross_entropy(name: str, logits: Tensor, targets: Tensor, training: bool) -> Sums:
-    """Cross entropy (17), and when not training the number of right answers."""
-    from torch.nn import functional as F
-
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    loss = F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
-    if training:
-        return {name: loss}
-    return {name: loss, f"{name} accuracy": (logits.argmax(-1) == targets).sum()}
-
-
-def counted(name: str, count: int) -> dict[str, int]:
-    """The terms of ``cross_entropy``."""
-    return {name: count, f"{name} accuracy": count}
-
-
-def targets(batch: Batch) -> int:
-    """How many tokens of a batch are to be predicted."""
-    return int((batch["targets"] != IGNORED).sum())
-
-
-def preprocessing_of(model: Model) -> Mapping[str, Any]:
-    """How training prepared a model's input; such models are evaluated by PyTorch."""
-    require("torch")
-    if not model.preprocessing:
-        raise WrongKind(
-            f"how the model's input was scaled is not known; expected {PREPROCESSING}, which "
-            f"training writes beside it"
-        )
-    return model.preprocessing
-
-
-def changed(data: Data, names: tuple[str, ...]) -> dict[str, Any]:
-    """The settings among ``names`` that a recipe has changed: a model keeps them."""
-    default = type(data)()
-    return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vesalius.arguments import Progress
 from vesalius.data import parts, preprocessing, series
@@ -14,17 +14,7 @@ from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import (
-    BATCH,
-    SEED,
-    HeldOut,
-    Objective,
-    Source,
-    changed,
-    counted,
-    cross_entropy,
-    preprocessing_of,
-)
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -40,6 +30,8 @@ class SeriesObjective(Objective):
     """Series of the same channels, z-scored."""
 
     data = SeriesData
+    any_stretch: ClassVar[bool] = False
+    """Whether a series may be evaluated in stretches as long as the model's context."""
 
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: SeriesData = recipe.data  # type: ignore[assignment]
@@ -63,15 +55,17 @@ class SeriesObjective(Objective):
             implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
-            preprocessing={**kept, "names": train.names, **changed(data, KEPT)},
+            preprocessing={**kept, "names": train.names, **self.changed(data, KEPT)},
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
-        kept, config = preprocessing_of(model), model.config
+        kept, config = self.preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
         context: int = config.context  # type: ignore[attr-defined]
         known = {name: kept[name] for name in KEPT if name in kept}
-        data = self.in_windows(SeriesData(corpus=corpus, **known), context)
+        data = SeriesData(corpus=corpus, **known)
+        if self.any_stretch and data.window is None:
+            data = data.change(window=context)
         part = parts.held_out_series(data)
         for values in part.values:
             if values.shape[1] != channels or len(values) > context:
@@ -99,10 +93,6 @@ class SeriesObjective(Objective):
         """The scaling of targets, for batches that have them."""
         return {}
 
-    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
-        """How series to evaluate on are cut."""
-        return data
-
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
 
@@ -110,9 +100,7 @@ class SeriesObjective(Objective):
 class MaskedSeries(SeriesObjective):
     """Σ (ŷ − y)² over the masked values."""
 
-    def in_windows(self, data: SeriesData, context: int) -> SeriesData:
-        """Any stretch of a series will do, as long as the model's context."""
-        return data.change(window=context) if data.window is None else data
+    any_stretch = True
 
     def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
         lengths = {"context": config.context, "mean_length": data.mask_length}
@@ -139,10 +127,10 @@ class SeriesClasses(SeriesObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["series"], batch["real"])
-        return cross_entropy("classes", logits, batch["labels"], network.training), state
+        return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("classes", len(batch["labels"]))
+        return self.counted("classes", len(batch["labels"]))
 
 
 class SeriesValues(SeriesObjective):

@@ -33,16 +33,7 @@ from vesalius.machine import usable_cache
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives.objective import (
-    BATCH,
-    SEED,
-    HeldOut,
-    Objective,
-    Source,
-    counted,
-    cross_entropy,
-    targets,
-)
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -65,7 +56,10 @@ class TextObjective(Objective):
         cache = usable_cache()
         tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
         if recipe.training.sample_every:
-            _require_prompt(tokenizer, recipe.training.prompt)
+            try:
+                prompt_ids(tokenizer, recipe.training.prompt)
+            except NotInVocabulary as error:
+                raise NotInVocabulary(f"[training] prompt: {error}") from error
         tokens, held_out = (
             tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
         )
@@ -115,17 +109,21 @@ class NextToken(TextObjective):
 
     def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         if "fresh" in batch:
-            before = _begun(network, batch["fresh"], state)
+            fresh = batch["fresh"]
+            if state is None:
+                before = tuple(getattr(network, "module", network).initial_state(len(fresh)))
+            else:  # with zeros where a row begins anew
+                before = tuple(part * ~fresh[None, :, None] for part in state)
             logits, after = network(batch["ids"], before)
             # In the precision that it came in, whatever products were computed in.
             pairs = zip(after, before, strict=True)
             state = tuple(part.detach().to(like.dtype) for part, like in pairs)
         else:
             logits = network(batch["ids"])
-        return cross_entropy("token", logits, batch["targets"], network.training), state
+        return self.cross_entropy("token", logits, batch["targets"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("token", targets(batch))
+        return self.counted("token", self.targets(batch))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +174,13 @@ class MaskedTokens(TextObjective):
         out = network(batch["ids"], batch["segments"], batch["real"], chosen)
         sums: Sums = {}
         if out.mlm is not None:
-            sums |= cross_entropy("mlm", out.mlm, batch["targets"][chosen], network.training)
+            sums |= self.cross_entropy("mlm", out.mlm, batch["targets"][chosen], network.training)
         if "next" in batch and out.nsp is not None:
-            sums |= cross_entropy("nsp", out.nsp, batch["next"], network.training)
+            sums |= self.cross_entropy("nsp", out.nsp, batch["next"], network.training)
         return sums, state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return counted("mlm", targets(batch)) | counted("nsp", len(batch["ids"]))
+        return self.counted("mlm", self.targets(batch)) | self.counted("nsp", len(batch["ids"]))
 
     def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
         """The same means without PyTorch."""
@@ -249,21 +247,6 @@ def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
     """The tokens that a sample begins with, unframed: the text is to go on."""
     (ids,) = tokenizer.encode_many([prompt], framed=False)
     return ids
-
-
-def _require_prompt(tokenizer: Tokenizer, prompt: str) -> None:
-    try:
-        prompt_ids(tokenizer, prompt)
-    except NotInVocabulary as error:
-        raise NotInVocabulary(f"[training] prompt: {error}") from error
-
-
-def _begun(network: Any, fresh: Tensor, state: State) -> tuple[Tensor, ...]:
-    """The carried state, with zeros where a row begins anew."""
-    if state is None:
-        bare = getattr(network, "module", network)
-        return tuple(bare.initial_state(len(fresh)))
-    return tuple(part * ~fresh[None, :, None] for part in state)
 
 
 PAIR = 7
