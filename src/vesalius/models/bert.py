@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from vesalius.families.bert import BertConfig
+from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.blocks import (
-    ACTIVATIONS,
     Block,
     Embedding,
     LearnedPositions,

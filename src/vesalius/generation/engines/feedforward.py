@@ -8,12 +8,12 @@ from numpy import ndarray as Array
 
 from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
 from vesalius.generation.engines.sessions import Ids, Logits
+from vesalius.generation.kernels.activations import ACTIVATIONS
 from vesalius.generation.kernels.feedforward import (
     FeedforwardState,
     FeedforwardWeights,
     feedforward_step,
 )
-from vesalius.generation.kernels.products import ACTIVATIONS
 from vesalius.model import Model
 
 
