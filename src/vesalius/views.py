@@ -1,7 +1,8 @@
 """What a result shows of itself: lines and tables, said once.
 
 The command line prints them. Here they become HTML for notebooks, which needs no script, no other
-file and no colour of its own, so that it is readable on light and on dark.
+file and no colour of its own, so that it is readable on light and on dark. A page with scripts
+reads JSON in its place: ``Trace.to_json`` and its like.
 """
 
 from collections.abc import Iterable, Sequence

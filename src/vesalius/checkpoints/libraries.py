@@ -1,8 +1,8 @@
-"""The same models in other libraries: names and shapes, in both directions.
+"""The layouts of Keras, nanoGPT, timm and others: their tensors' names and shapes beside ours.
 
 Keras gives the heads of attention an axis of their own; nanoGPT, timm and the TST of its authors
-(mvts_transformer) fuse queries, keys and values along the rows. What each library computes with its
-arrays is left to those who run it.
+(mvts_transformer) fuse queries, keys and values along the rows. Hugging Face's layouts are in
+``huggingface``; what a library computes with its arrays is left to ``peers``.
 """
 
 import re

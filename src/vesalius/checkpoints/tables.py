@@ -1,4 +1,4 @@
-"""Tables between our state and another library's tensors, and what is done with them.
+"""Reading and writing another library's tensors by a table of names; tables are in ``libraries``.
 
 Each row is (our name, their name, transform). A row that is missing, unknown or misshapen is an
 error that lists every such row; nothing is ever initialised on the side.
