@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from transformers.utils import logging
 from vesalius.counting import count
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import FAMILIES
+from vesalius.families.activations import ACTIVATIONS
 from vesalius.model import load
 
 
@@ -463,6 +465,12 @@ def test_what_their_layout_cannot_say_is_refused(tmp_path, family, changes, mess
     with pytest.raises(UnknownConfiguration, match=re.escape(message)):
         filled(small(family, **changes)).save(tmp_path / "new", layout="huggingface")
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
+
+
+def test_an_activation_that_they_lack_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(ACTIVATIONS, "gelu", replace(ACTIVATIONS["gelu"], theirs=()))
+    with pytest.raises(UnknownConfiguration, match="cannot say: the activation gelu"):
+        filled(small("bert", activation="gelu")).save(tmp_path / "new", layout="huggingface")
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gpt2", "igpt", "bert", "vit"}))

@@ -19,7 +19,7 @@ class Activation:
 
     One is the result, which the next product needs; ReLU, sigmoid and tanh need no other."""
     theirs: tuple[str, ...]
-    """What Transformers calls it; the first of these is written."""
+    """What Transformers calls it; the first of these is written. Empty where it has none."""
 
 
 ACTIVATIONS: dict[str, Activation] = {

@@ -125,6 +125,7 @@ def _require_sayable(dialect: Dialect, config: Any) -> None:
     said = {
         "key and value other than embedding / heads": s["M"] * s["d_k"] == s["Md_v"] == s["d_e"],
         "attention without biases": config.attention_bias,
+        f"the activation {config.activation}": bool(ACTIVATIONS[config.activation].theirs),
         **dialect.sayable(config),
     }
     if unsaid := [what for what, sayable in said.items() if not sayable]:
