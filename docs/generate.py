@@ -33,6 +33,7 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.model import Model
+from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
 from vesalius.verification import Verification
 from vesalius.views import shown_value
@@ -360,6 +361,9 @@ def recipes_page() -> str:
         "`--set training.steps=200` changes one, and the value `none` takes one away. The settings "
         "of `[model]` are the family's: `vesalius models FAMILY` lists them.",
     ]
+    rows = [f"| `{o.name}` | {o.title} | {', '.join(o.families)} |" for o in OBJECTIVES.values()]
+    head = ["| objective | predicts | families |", "| --- | --- | --- |"]
+    parts.append("\n".join(["## Objectives\n", *head, *rows]))
     for section in dict.fromkeys(row["section"] for row in keys()):
         rows = [
             f"| `{r['key']}` | {shown_value(r['default'])} | {r['meaning']} | {limits(r)} |"

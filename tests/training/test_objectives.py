@@ -33,6 +33,7 @@ from vesalius.equations import (
 )
 from vesalius.training import Callback, Run
 from vesalius.training.initialisation import freeze
+from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.objectives.objective import tensors
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import quick_bfloat16
@@ -233,6 +234,26 @@ def test_the_loss_of_series_classes_is_their_cross_entropy(tmp_path):
         z = tst_outputs(peek.theta, series[real].T.astype(float))
         losses.append(cross_entropy_of_class(int(c), softmax(z)))
     close(peek.losses[0]["loss"], np.mean(losses))
+
+
+def test_the_loss_of_series_values_is_their_square_error(tmp_path):
+    peek = seen("tst values", tmp_path, changes={"model.normalisation": "layer"})
+    batch = peek.batches.train(0)
+    errors = [
+        tst_outputs(peek.theta, series[real].T.astype(float)) - wanted
+        for series, real, wanted in zip(
+            batch["series"], batch["real"], batch["targets"], strict=True
+        )
+    ]
+    close(peek.losses[0]["loss"], np.mean(np.square(errors)))
+
+
+def test_every_objective_has_a_small_recipe_or_is_part_of_one():
+    small = [OBJECTIVES[objective] for _, objective, _, _ in SMALL.values()]
+    covered = [set(objective.losses) for objective in small]
+    for objective in OBJECTIVES.values():
+        part = any(set(objective.losses) < losses for losses in covered)
+        assert objective in small or part, f"{objective.name} needs a recipe in small.py"
 
 
 def test_a_validation_is_the_mean_over_all_that_is_held_out(tmp_path):
