@@ -9,9 +9,11 @@ import transformers
 from agreement import agree
 from strategies import filled, small
 
+import vesalius
 from vesalius import equations as eq
 from vesalius import filling
 from vesalius.capabilities import require_served
+from vesalius.cli import cli
 from vesalius.data.masking import IGNORED
 from vesalius.errors import (
     EmptySequence,
@@ -290,6 +292,11 @@ def test_a_verb_takes_exactly_the_families_whose_row_names_it(verb, family):
     else:
         with pytest.raises(WrongKind, match=f"{verb} needs a model of .*this is {family}, which"):
             require_served(model, verb)
+
+
+def test_what_families_serve_is_a_command_and_a_function():
+    assert {*VERBS} <= cli.commands.keys()
+    assert {verb.replace("-", "_") for verb in VERBS} <= {*vesalius.__all__}
 
 
 def test_verbs_agree_with_what_families_are_trained_for():

@@ -95,7 +95,8 @@ def test_imports_only_point_down(file):
             names = [node.module]
             if node.module == "vesalius":
                 names = [f"vesalius.{a.name}" for a in node.names if a.name != "__version__"]
-            for part in map(part_of, names):
+            for part in (here, *map(part_of, names)):
+                assert part in depth, f"put {part} into tests/layers.py and the README's tree"
                 assert part == here or depth[part] > depth[here], f"{here} imports {part}"
 
 
