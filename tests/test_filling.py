@@ -308,5 +308,6 @@ def test_verbs_agree_with_what_families_are_trained_for():
         assert ("fill" in family.verbs) == ("mlm" in family.objectives)
         assert ("next-sentence" in family.verbs) == ("nsp" in family.objectives)
         assert ("embed" in family.verbs) == ("similar" in family.verbs) == text
-        assert (family.engine is None) == (family.session is None)
-        assert family.engine is not None or not {"generate", "embed"} & set(family.verbs)
+        decodes = family.session is not None  # in NumPy; kernels are not needed for it
+        assert decodes or family.engine is None
+        assert decodes or not {"generate", "embed"} & set(family.verbs)
