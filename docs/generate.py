@@ -256,7 +256,9 @@ def python_page() -> str:
         NOTE,
         "`import vesalius as vs` imports nothing else; what follows is loaded at its first use. "
         "`vs.equations` holds the [equations](equations.md), `vs.errors` what can be wrong with "
-        "input, `vs.families` the table of families.",
+        "input, `vs.families` the table of families. A `ModelLike` is a model, its name or its "
+        "folder; a `Setting` a number, a text, true, false or none; a `Source` a file, or an array "
+        "of any library.",
         *functions,
         "## Results",
         *(_class(kind) for kind in RESULTS),
@@ -277,6 +279,7 @@ def _call(name: str, call: Callable[..., object]) -> str:
     gives = inspect.formatannotation(found.return_annotation)
     text = "\n".join([f"{name}(", *lines, f") -> {gives}"])
     text = re.sub(r"<function (\S+) at 0x\w+>", r"\1", text)
+    text = re.sub(r"(: |-> )'(.*?)'", r"\1\2", text)
     for long, short in SHORTER.items():
         text = text.replace(long, short)
     return f"## {name}\n\n```python\n{text}\n```\n\n{_said(call)}"
@@ -286,7 +289,7 @@ SHORTER = {
     "vesalius.": "",
     "collections.abc.": "",
     "model.Model | str | os.PathLike[str]": "ModelLike",
-    "'ModelLike'": "ModelLike",
+    "int | float | str | bool | None": "Setting",
 }
 
 

@@ -1,6 +1,8 @@
 """Importing is silent and cheap, and layers import only what lies below them."""
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +133,14 @@ def test_the_public_names_are_those():
     assert set(vesalius.__all__) <= set(dir(vesalius))
     with pytest.raises(AttributeError, match="no attribute 'conut'"):
         vesalius.conut  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted({*vesalius.__all__} - {"tracing"}))
+def test_public_functions_say_what_they_take_and_give(name):
+    """All but ``tracing``, whose values are whatever an equation gives."""
+    public = getattr(vesalius, name)
+    if inspect.isfunction(public):
+        assert not re.search(r"\bAny\b", str(inspect.signature(public)))
 
 
 def test_an_engine_can_be_asked_for_after_the_first_was_made():

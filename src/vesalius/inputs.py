@@ -7,7 +7,7 @@ said to be raw; each input says what was done to it. Text is left to tokenizers.
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from vesalius.errors import (
 from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.model import PREPROCESSING, Model
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Source = str | os.PathLike[str] | ArrayLike
+    """A file, or an array of any library, lists of numbers too: an image, a series, or several."""
 
 RAW = "taken as given: raw"
 UNKNOWN = f"taken as given: the model has no {PREPROCESSING} or {preprocessor.FILE}"
@@ -83,7 +89,9 @@ def class_names(model: Model) -> list[str]:
     return preprocessing.class_names({"names": names}, classes)
 
 
-def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = False) -> list[Input]:
+def read_inputs(
+    model: Model, given: "Source", raw: bool = False, invert: bool = False
+) -> list[Input]:
     """The inputs that an array or a file holds.
 
     Bytes of an image, and files, are made what the model reads by the rule of ``data.pictures``;
@@ -124,7 +132,11 @@ def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = Fals
 
 
 def read_input(
-    model: Model, given: Any, raw: bool = False, invert: bool = False, index: int | None = None
+    model: Model,
+    given: "Source",
+    raw: bool = False,
+    invert: bool = False,
+    index: int | None = None,
 ) -> Input:
     """The only input that is given, or the one of this number, from 0."""
     found = read_inputs(model, given, raw, invert)
@@ -144,7 +156,7 @@ def _is_series(config: Config) -> bool:
     return family_of(config).reads == "series"
 
 
-def _array(given: Any, expected: str) -> Array:
+def _array(given: "ArrayLike", expected: str) -> Array:
     if hasattr(given, "detach"):  # a tensor of PyTorch
         given = given.detach().cpu().numpy()
     try:
@@ -156,7 +168,7 @@ def _array(given: Any, expected: str) -> Array:
     return array
 
 
-def _kind(given: Any, array: Array) -> str:
+def _kind(given: object, array: Array) -> str:
     return f"one of {array.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
 
 
@@ -170,7 +182,7 @@ def _numbered(source: str, number: int, of: int) -> str:
     return f"{source}, {number}" if source else str(number)
 
 
-def _dtype(model: Model) -> Any:
+def _dtype(model: Model) -> "np.dtype[Any]":
     return next(iter(model.state.values())).dtype
 
 

@@ -4,6 +4,7 @@ Nothing is loaded and nothing is unpickled. Headers are read first; values, whic
 only to look for NaN, infinity and copies. A folder that is broken is told as far as it goes.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.config import Config
-from vesalius.model import FILES, ModelLike, folder_of, read_config
+from vesalius.model import FILES, folder_of, read_config
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table
 
@@ -166,7 +167,7 @@ class Inspection(Shown):
             yield "✓ the tensors are those of config.json"
 
 
-def inspect(folder: ModelLike, values: bool = True) -> Inspection:
+def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     """Look at a folder, or a model by its name; without ``values`` at headers alone."""
     place = folder_of(folder)
     problems: list[str] = []

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vesalius import specimens
 from vesalius.errors import AmbiguousName, NotACheckpoint, UnknownModel, WrongKind
@@ -43,7 +42,7 @@ def names() -> list[str]:
     return sorted({*specimens.specimens(), *described()})
 
 
-def find(name: Any, weights: bool = True) -> Found:
+def find(name: object, weights: bool = True) -> Found:
     """What a name means.
 
     Of a name that is a specimen and a family, such as lstm, the specimen is meant where

@@ -8,7 +8,6 @@ reads JSON in its place: ``Trace.to_json`` and its like.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Table:
     those in ``beneath`` go below their row where a terminal is narrow."""
 
     heads: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     right: Sequence[int] = ()
     prose: Sequence[int] = ()
     beneath: Sequence[int] = ()
@@ -94,13 +93,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def short(value: Any, most: int) -> str:
+def short(value: object, most: int) -> str:
     """The beginning of a value's repr."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def shown_value(value: Any) -> str:
+def shown_value(value: object) -> str:
     """A setting's value for people."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
@@ -122,7 +121,7 @@ def _table(table: Table) -> str:
     return f"<table>{title}{head}<tbody>{rows}</tbody></table>"
 
 
-def _cell(table: Table, tag: str, column: int, given: Any) -> str:
+def _cell(table: Table, tag: str, column: int, given: object) -> str:
     cell = given if isinstance(given, Cell) else Cell(str(given))
     text = f"<b>{escape(cell.text)}</b>" if cell.bold else escape(cell.text)
     below = f"<small>{escape(cell.below)}</small>" if cell.below else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from vesalius.equations.parameters import Array
+from vesalius.equations.parameters import Array, ParameterSet
 from vesalius.families import assemble, family_of
 from vesalius.families import shapes as paper_shapes
 from vesalius.families.config import Config
@@ -176,7 +176,7 @@ def shapes(config: Config) -> dict[str, Shape]:
     return dict(_shapes(config))
 
 
-def letters(config: Config, state: Mapping[str, Array]) -> Any:
+def letters(config: Config, state: Mapping[str, Array]) -> ParameterSet:
     """The paper's parameter set as views of a state in our layout."""
     rows = _rows(config)
 
