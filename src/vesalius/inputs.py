@@ -27,6 +27,7 @@ from vesalius.errors import (
 )
 from vesalius.families import family_of
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 from vesalius.model import PREPROCESSING, Model
 
 if TYPE_CHECKING:
@@ -203,13 +204,13 @@ def _several_images(array: Array) -> bool:
 
 
 def _picture_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Input]:
-    config: Any = model.config
+    config: OwnConfig = model.config
     picture = read_picture(file, config.image, config.channels, invert)
     return [_scaled_image(model, picture.pixels, raw, picture.done, str(file))]
 
 
 def _image(model: Model, array: Array, raw: bool, invert: bool, source: str) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if array.ndim not in (2, 3):
         raise WrongKind(
             f"this model reads an image: height x width x channels; "
@@ -248,7 +249,7 @@ def _require_pixels(array: Array) -> None:
 def _scaled_image(
     model: Model, pixels: Array, raw: bool, done: tuple[str, ...], source: str
 ) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if raw or not model.preprocessing:
         values, how, hint = pixels, RAW if raw else UNKNOWN, ""
     else:
@@ -302,7 +303,7 @@ def _series(
     label: str | None = None,
     gaps: bool = False,
 ) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if values.ndim != 2:
         raise WrongKind(
             f"this model reads a series: channels x time; got an array of {values.ndim} axes"

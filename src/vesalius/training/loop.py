@@ -9,7 +9,7 @@ import math
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
 from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoRun
 from vesalius.families import family_of
+from vesalius.families.family import OwnConfig
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
 from vesalius.training.allocator import keep_freed_memory
@@ -105,7 +106,7 @@ def train(
         return Run(recipe, folder, processes, resume, progress).go(told)
 
 
-def _callbacks(given: Any) -> list[Callback]:
+def _callbacks(given: Callback | Iterable[Callback]) -> list[Callback]:
     callbacks = list(given) if isinstance(given, Iterable) else [given]
     for one in callbacks:
         if not isinstance(one, Callback):
@@ -133,7 +134,7 @@ class Run:
         with processes.rank_zero_first():  # it makes what the others find in the cache
             tokenizer = started.tokenizer if started else None
             self.source = self.objective.source(recipe, tokenizer, progress or silent)
-        self.config: Any = configured(recipe, self.objective, self.source.implied, started)
+        self.config: OwnConfig = configured(recipe, self.objective, self.source.implied, started)
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
@@ -289,7 +290,7 @@ class Run:
     def device(self) -> torch.device:
         return self.processes.device
 
-    def _precision(self) -> Any:
+    def _precision(self) -> AbstractContextManager[object]:
         if self.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
@@ -431,7 +432,7 @@ class Run:
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 
 
-def _arrays(tensors: Mapping[Any, Tensor]) -> dict[str, np.ndarray]:
+def _arrays(tensors: Mapping[int, Tensor] | Mapping[str, Tensor]) -> dict[str, np.ndarray]:
     return {str(name): tensor.numpy() for name, tensor in tensors.items()}
 
 

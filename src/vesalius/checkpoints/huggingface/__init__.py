@@ -15,6 +15,7 @@ from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.activations import ACTIVATIONS, BY_THEIR_NAME, TRAINED
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 
 
 def dialects() -> dict[str, Dialect]:
@@ -119,7 +120,7 @@ def dialect_of(config: Config) -> Dialect:
     )
 
 
-def _require_sayable(dialect: Dialect, config: Any) -> None:
+def _require_sayable(dialect: Dialect, config: OwnConfig) -> None:
     """Refuse what their configurations have no words for."""
     s = config.symbols()
     said = {
