@@ -334,7 +334,7 @@ def _odd(array: Array, dtype: str) -> tuple[int, int]:
 
 def _copies(arrays: dict[str, Array]) -> dict[str, str]:
     """Matrices that repeat an earlier one; those of one number only are not called copies."""
-    seen: dict[Any, list[str]] = {}
+    seen: dict[object, list[str]] = {}
     found: dict[str, str] = {}
     for name, array in arrays.items():
         if array.ndim < 2 or array.size < 2:
@@ -360,7 +360,7 @@ def _bits(array: Array) -> str:
 
 def _alike(tensors: tuple[Tensor, ...]) -> list[list[Tensor]]:
     """Tensors that layers repeat, together; whatever is odd about one sets it apart."""
-    groups: dict[Any, list[Tensor]] = {}
+    groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         plain_names = tuple(_layers(name, True) for name in (tensor.name, *tensor.names))
         odd = tensor.name if tensor.nan or tensor.infinite or tensor.copy_of else ""

@@ -8,7 +8,6 @@ Keras gives the heads of attention an axis of their own; nanoGPT, timm and the T
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from vesalius.checkpoints import layout, tables
 from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, Transform, both, kernel
@@ -17,6 +16,7 @@ from vesalius.errors import UnknownConfiguration
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.bert import BertConfig
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 from vesalius.families.ffnn import FeedforwardConfig
 from vesalius.families.gpt2 import GPT2Config
 from vesalius.families.recurrent import RecurrentConfig
@@ -28,7 +28,7 @@ from vesalius.families.vit import ViTConfig
 class Dialect:
     """How one library lays out one family."""
 
-    rows: Callable[[Any], list[Row]]
+    rows: Callable[[OwnConfig], list[Row]]
     tied: Mapping[str, str] = field(default_factory=dict)
     """Their names that repeat another tensor of theirs."""
     ignored: str = r"(?!)"

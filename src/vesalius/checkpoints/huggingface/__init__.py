@@ -71,7 +71,7 @@ def _spoken(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Dialect:
     )
 
 
-def _activation(key: str, name: Any) -> str:
+def _activation(key: str, name: object) -> str:
     """Our name of an activation of theirs."""
     if isinstance(name, str) and name in BY_THEIR_NAME:
         return BY_THEIR_NAME[name]
