@@ -1,7 +1,7 @@
 """Counting parameters and costs by formula: what ``vesalius count`` shows.
 
 The formulas are the families'; here they are evaluated, added up and put into tables. Of a folder,
-what its file holds is counted too, and where that differs from the formula is said.
+the tensors of its weights are counted too, and differences from the formula are listed.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Count(Shown):
     also: dict[str, int]
     """Other totals that people quote for the same model."""
     checkpoint: "Held | None" = None
-    """Of a folder: what its weights hold, which need not be what the formula says."""
+    """Of a folder: the count of its weights, which may differ from the formula."""
 
     @property
     def bytes(self) -> dict[str, int]:

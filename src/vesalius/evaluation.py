@@ -231,7 +231,7 @@ def _states(model: Model, ids: Array, stride: int | None) -> Iterator[tuple[Arra
 
 
 class Window(NamedTuple):
-    """Tokens that are read together, of which those after ``known`` have not been predicted."""
+    """Tokens of one forward pass; up to ``known``, the window before has predicted them."""
 
     start: int
     known: int
@@ -294,7 +294,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
 
 
 def _objectives(model: Model) -> list[Objective]:
-    """What a model has all heads for; what is part of another is left to that."""
+    """The objectives whose heads a model has; mlm is left out where mlm+nsp is among them."""
     parts = {name.partition(".")[0] for name in model.state}
     fitting = [
         objective

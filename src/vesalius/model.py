@@ -55,7 +55,7 @@ SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 class State(UserDict[str, Array]):
-    """Arrays by name, and somebody to tell when one is replaced, by another of its shape."""
+    """Arrays by name. Each may be replaced by one of its shape; ``replaced`` is called then."""
 
     def __init__(self, arrays: Mapping[str, Array], replaced: Callable[[], None]) -> None:
         super().__init__()

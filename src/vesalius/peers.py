@@ -53,8 +53,8 @@ def batch_of(model: Model, given: Array) -> Any:
 def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Array]:
     """What Transformers computes with the same weights, by the paper's symbols.
 
-    Its eager attention rounds scores to single precision, so that in double precision the fused one
-    is used, which keeps its scores to itself.
+    Its eager attention rounds scores to single precision. In double precision its fused attention
+    is used, which does not return scores.
     """
     require("transformers")
     require("torch")

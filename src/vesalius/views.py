@@ -1,8 +1,8 @@
 """What a result shows of itself: lines and tables, said once.
 
-The command line prints them. Here they become HTML for notebooks, which needs no script, no other
-file and no colour of its own, so that it is readable on light and on dark. A page with scripts
-reads JSON in its place: ``Trace.to_json`` and its like.
+The command line prints them. Here they become HTML for notebooks, without scripts, other files or
+colours, readable on light and on dark. A page with scripts reads JSON in their place:
+``Trace.to_json`` and its like.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under heads. Columns in ``right`` are aligned there; those in ``prose`` may wrap, and
-    those in ``beneath`` go below their row where a terminal is narrow."""
+    """Rows under heads. Columns in ``right`` are right-aligned, columns in ``prose`` may wrap, and
+    columns in ``beneath`` go below their row in a narrow terminal."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -38,7 +38,7 @@ Part = Table | str
 
 
 class Shown:
-    """Something that says in ``view`` what is to be seen of it; notebooks show that."""
+    """A result with a ``view`` of lines and tables, which terminals and notebooks show."""
 
     def view(self) -> Iterable[Part]:
         raise AssertionError("every result says its own")

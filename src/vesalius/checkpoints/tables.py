@@ -118,9 +118,9 @@ def read_state(
 ) -> dict[str, Array]:
     """Our state as views of their tensors; every row that does not fit is listed.
 
-    ``tied`` names tensors of theirs that only repeat another: they must be equal to it. ``advice``
-    says of some, by patterns, what they are or what to do. ``ignore_extra`` passes over those that
-    have no row.
+    ``tied`` names tensors of theirs that repeat another: they must be equal to it. ``advice``
+    explains tensors in errors, by patterns of their names. ``ignore_extra`` passes over tensors
+    without a row.
     """
 
     def known(name: str) -> str:

@@ -129,7 +129,7 @@ def _guarded(run: Callable[[], object]) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """How the verb is used, where that is what was wrong; a bad value says itself what it is."""
+    """The usage line of the verb; empty for a bad value, whose message suffices."""
     ctx = getattr(error, "ctx", None)
     value = isinstance(error, click.BadParameter)
     missing = isinstance(error, click.MissingParameter)

@@ -28,7 +28,7 @@ OUR_NAMES = frozenset(
     for size, known in family.sizes.items()
     for name in (family.name, size, *known.aliases)
 )
-"""Names that nobody else need be asked about: looking for other packages takes a while."""
+"""For these no other package is looked at, which would take a while."""
 GROUP = "vesalius.families"
 T = TypeVar("T")
 

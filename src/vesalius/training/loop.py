@@ -1,7 +1,7 @@
 """The training loop: one for every family and objective.
 
-All that is random in a run follows from its recipe's seed and the step, so that a run that was
-stopped goes on as if it had not been. Callbacks are told what happens.
+All random numbers of a run follow from its recipe's seed and the step: a run that is resumed gives
+the same weights as one that never stopped. Callbacks hear of every step.
 """
 
 import json
