@@ -9,6 +9,7 @@ import strategies
 import torch
 from small import SMALL, small_recipe
 
+from vesalius.checkpoints import layout
 from vesalius.checkpoints.layout import letters
 from vesalius.data.masking import IGNORED
 from vesalius.equations import (
@@ -32,7 +33,7 @@ from vesalius.equations import (
     vit_patches,
 )
 from vesalius.training import Callback, Run
-from vesalius.training.initialisation import freeze
+from vesalius.training.initialisation import HEADS, freeze
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.objectives.objective import tensors
 from vesalius.training.processes import Processes
@@ -246,6 +247,14 @@ def test_the_loss_of_series_values_is_their_square_error(tmp_path):
         )
     ]
     close(peek.losses[0]["loss"], np.mean(np.square(errors)))
+
+
+def test_what_a_bert_may_lack_is_known_as_a_head():
+    parts = [
+        {name.partition(".")[0] for name in layout.shapes(strategies.small("bert", **heads))}
+        for heads in strategies.BERT_HEADS
+    ]
+    assert set.union(*parts) - set.intersection(*parts) <= {*HEADS}
 
 
 def test_every_objective_has_a_small_recipe_or_is_part_of_one():

@@ -159,6 +159,9 @@ def read_state(
 def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     """Their tensors from our state, with the prefix of the class that is written."""
     dialect = dialect_of(config)
+    placed = {row.ours for row in tables.spread(dialect.rows(config), config)}
+    if left := sorted(set(state) - placed):
+        raise UnknownConfiguration(f"Hugging Face's layout has no place for {', '.join(left)}")
     bare = dialect.class_of(config) == dialect.bare
     heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.")
     return {
