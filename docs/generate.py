@@ -33,6 +33,7 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.model import Model
+from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
 from vesalius.verification import Verification
 from vesalius.views import shown_value
@@ -255,7 +256,9 @@ def python_page() -> str:
         NOTE,
         "`import vesalius as vs` imports nothing else; what follows is loaded at its first use. "
         "`vs.equations` holds the [equations](equations.md), `vs.errors` what can be wrong with "
-        "input, `vs.families` the table of families.",
+        "input, `vs.families` the table of families. A `ModelLike` is a model, its name or its "
+        "folder; a `Setting` a number, a text, true, false or none; a `Source` a file, or an array "
+        "of any library.",
         *functions,
         "## Results",
         *(_class(kind) for kind in RESULTS),
@@ -276,6 +279,7 @@ def _call(name: str, call: Callable[..., object]) -> str:
     gives = inspect.formatannotation(found.return_annotation)
     text = "\n".join([f"{name}(", *lines, f") -> {gives}"])
     text = re.sub(r"<function (\S+) at 0x\w+>", r"\1", text)
+    text = re.sub(r"(: |-> )'(.*?)'", r"\1\2", text)
     for long, short in SHORTER.items():
         text = text.replace(long, short)
     return f"## {name}\n\n```python\n{text}\n```\n\n{_said(call)}"
@@ -285,7 +289,7 @@ SHORTER = {
     "vesalius.": "",
     "collections.abc.": "",
     "model.Model | str | os.PathLike[str]": "ModelLike",
-    "'ModelLike'": "ModelLike",
+    "int | float | str | bool | None": "Setting",
 }
 
 
@@ -360,6 +364,9 @@ def recipes_page() -> str:
         "`--set training.steps=200` changes one, and the value `none` takes one away. The settings "
         "of `[model]` are the family's: `vesalius models FAMILY` lists them.",
     ]
+    rows = [f"| `{o.name}` | {o.title} | {', '.join(o.families)} |" for o in OBJECTIVES.values()]
+    head = ["| objective | predicts | families |", "| --- | --- | --- |"]
+    parts.append("\n".join(["## Objectives\n", *head, *rows]))
     for section in dict.fromkeys(row["section"] for row in keys()):
         rows = [
             f"| `{r['key']}` | {shown_value(r['default'])} | {r['meaning']} | {limits(r)} |"

@@ -12,7 +12,7 @@ from vesalius import cost
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration
 from vesalius.families.activations import ACTIVATIONS
-from vesalius.models import blocks
+from vesalius.models import activations as networks
 
 F = torch.nn.functional
 BLOCKS = {"layers": 2, "embedding": 24, "heads": 3, "feedforward": 40}
@@ -127,7 +127,7 @@ def plain_block(config, variant, weights, x, mask):
         return (mu @ v).transpose(0, 1).reshape(n, M * d_v) @ weights["o"]
 
     def feed(h):
-        return blocks.ACTIVATIONS[config.activation](h @ weights["1"]) @ weights["2"]
+        return networks.ACTIVATIONS[config.activation](h @ weights["1"]) @ weights["2"]
 
     if variant == 1:
         x = norms[0](x + attend(x))

@@ -31,6 +31,12 @@ def test_a_generated_page_is_up_to_date(page):
     assert (ROOT / "docs" / page).read_text() == generator().PAGES[page](), "run `make docs`"
 
 
+def test_the_page_on_python_lists_every_result():
+    sources = (file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    shown = {name for text in sources for name in re.findall(r"class (\w+)\(.*\bShown\)", text)}
+    assert shown <= {kind.__name__ for kind in generator().RESULTS}
+
+
 def console_sessions():
     for block in re.findall(r"```console\n(.*?)```", README, flags=re.S):
         for session in re.split(r"^\$ ", block, flags=re.M)[1:]:

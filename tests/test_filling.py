@@ -9,9 +9,11 @@ import transformers
 from agreement import agree
 from strategies import filled, small
 
+import vesalius
 from vesalius import equations as eq
 from vesalius import filling
 from vesalius.capabilities import require_served
+from vesalius.cli import cli
 from vesalius.data.masking import IGNORED
 from vesalius.errors import (
     EmptySequence,
@@ -292,6 +294,11 @@ def test_a_verb_takes_exactly_the_families_whose_row_names_it(verb, family):
             require_served(model, verb)
 
 
+def test_what_families_serve_is_a_command_and_a_function():
+    assert {*VERBS} <= cli.commands.keys()
+    assert {verb.replace("-", "_") for verb in VERBS} <= {*vesalius.__all__}
+
+
 def test_verbs_agree_with_what_families_are_trained_for():
     """A verb that reads a head is for families that have an objective for it."""
     for family in FAMILIES.values():
@@ -301,5 +308,6 @@ def test_verbs_agree_with_what_families_are_trained_for():
         assert ("fill" in family.verbs) == ("mlm" in family.objectives)
         assert ("next-sentence" in family.verbs) == ("nsp" in family.objectives)
         assert ("embed" in family.verbs) == ("similar" in family.verbs) == text
-        assert (family.engine is None) == (family.session is None)
-        assert family.engine is not None or not {"generate", "embed"} & set(family.verbs)
+        decodes = family.session is not None  # in NumPy; kernels are not needed for it
+        assert decodes or family.engine is None
+        assert decodes or not {"generate", "embed"} & set(family.verbs)

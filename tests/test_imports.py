@@ -1,6 +1,8 @@
 """Importing is silent and cheap, and layers import only what lies below them."""
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,7 +97,8 @@ def test_imports_only_point_down(file):
             names = [node.module]
             if node.module == "vesalius":
                 names = [f"vesalius.{a.name}" for a in node.names if a.name != "__version__"]
-            for part in map(part_of, names):
+            for part in (here, *map(part_of, names)):
+                assert part in depth, f"put {part} into tests/layers.py and the README's tree"
                 assert part == here or depth[part] > depth[here], f"{here} imports {part}"
 
 
@@ -132,6 +135,14 @@ def test_the_public_names_are_those():
     assert set(vesalius.__all__) <= set(dir(vesalius))
     with pytest.raises(AttributeError, match="no attribute 'conut'"):
         vesalius.conut  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted({*vesalius.__all__} - {"tracing"}))
+def test_public_functions_say_what_they_take_and_give(name):
+    """All but ``tracing``, whose values are whatever an equation gives."""
+    public = getattr(vesalius, name)
+    if inspect.isfunction(public):
+        assert not re.search(r"\bAny\b", str(inspect.signature(public)))
 
 
 def test_an_engine_can_be_asked_for_after_the_first_was_made():

@@ -25,7 +25,7 @@ from libraries import (
 
 from vesalius.checkpoints import huggingface, layout, libraries, tables
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
-from vesalius.families import FAMILIES, configuration
+from vesalius.families import FAMILIES, configuration, family_of
 from vesalius.model import Model
 
 PAGE = (Path(__file__).parents[1] / "docs" / "rosetta.md").read_text()
@@ -121,6 +121,12 @@ def test_the_page_tells_fused_rows_from_fused_columns():
 
 
 # --------------------------------------------------------------------------------- the tables
+
+
+def test_every_table_of_a_family_is_tried():
+    tried = {(library, family_of(config).name) for library, config in TABLES}
+    told = {(library, row.name) for row in FAMILIES.values() for library in row.libraries}
+    assert tried == told
 
 
 @pytest.mark.parametrize(("library", "config"), TABLES)

@@ -25,7 +25,7 @@ def silent(what: str, done: int, total: int | None, /) -> None:
     """Progress that nobody is told of."""
 
 
-def wrong(name: str, expected: str, got: Any) -> ImpossibleSetting:
+def wrong(name: str, expected: str, got: object) -> ImpossibleSetting:
     shown = repr(got)
     kind = type(got).__name__
     return ImpossibleSetting(
@@ -48,7 +48,7 @@ def whole(name: str, value: Any, least: int | None = None, below: int | None = N
     return number
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """A finite number."""
     found = plain(value)
     if isinstance(found, bool) or not isinstance(found, int | float):
@@ -58,13 +58,13 @@ def number(name: str, value: Any) -> float:
     return float(found)
 
 
-def text(name: str, value: Any) -> str:
+def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise wrong(name, "a string", value)
     return value
 
 
-def texts(name: str, value: Any) -> list[str]:
+def texts(name: str, value: object) -> list[str]:
     """Several texts, or one by itself."""
     if isinstance(value, str):
         return [value]
@@ -73,7 +73,7 @@ def texts(name: str, value: Any) -> list[str]:
     return [text(f"each of {name}", one) for one in value]
 
 
-def ids(name: str, value: Any) -> list[int]:
+def ids(name: str, value: object) -> list[int]:
     """Token ids: a list, an array or a tensor of whole numbers."""
     found = plain(value)
     if isinstance(found, str | bytes) or not isinstance(found, Iterable):
@@ -81,14 +81,14 @@ def ids(name: str, value: Any) -> list[int]:
     return [whole(f"each of {name}", one) for one in found]
 
 
-def path(name: str, value: Any) -> str:
+def path(name: str, value: object) -> str:
     """The name of a file, a folder or something else that has one."""
     if not isinstance(value, str | os.PathLike):
         raise wrong(name, "a name or a path", value)
     return str(os.fspath(value))
 
 
-def choice(name: str, value: Any, known: Iterable[str]) -> str:
+def choice(name: str, value: object, known: Iterable[str]) -> str:
     known = list(known)
     if not isinstance(value, str) or value not in known:
         shown = str(value)
@@ -96,7 +96,7 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     return value
 
 
-def truth(name: str, value: Any) -> bool:
+def truth(name: str, value: object) -> bool:
     """True or false, where a library of others wants no less."""
     found = plain(value)
     if not isinstance(found, bool):
@@ -110,7 +110,7 @@ def callback(name: str, value: Any) -> Callable[..., Any] | None:
     return value  # type: ignore[no-any-return]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Arrays and tensors as Python's own numbers and lists; all else as it is."""
     if isinstance(value, type) or not hasattr(value, "tolist"):
         return value

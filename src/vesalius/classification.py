@@ -6,16 +6,23 @@ The forward pass is that of the equations; the input is prepared as in training.
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from vesalius.capabilities import require_served
 from vesalius.dissection import dissect
+from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.inputs import Input, class_names, read_inputs
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.views import Part, Shown, Table
+
+if TYPE_CHECKING:
+    from vesalius.inputs import Source
+
+    Sources = list[str] | list[Path] | list[Array] | tuple[str | Path | Array, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,21 @@ class Classification(Shown):
         }
 
 
-def classify(model: ModelLike, given: Any, raw: bool = False, invert: bool = False) -> Any:
+@overload
+def classify(
+    model: ModelLike, given: "Sources", raw: bool = False, invert: bool = False
+) -> list[Classification]: ...
+
+
+@overload
+def classify(
+    model: ModelLike, given: "Source", raw: bool = False, invert: bool = False
+) -> Classification | list[Classification]: ...
+
+
+def classify(
+    model: ModelLike, given: "Source | Sources", raw: bool = False, invert: bool = False
+) -> Classification | list[Classification]:
     """The classes of an image or a series: a ``Classification``, or a list where there are several.
 
     ``given`` is an array, a file (.png, .jpg, .npy; .ts, .csv, .npy), or a list of these. ``raw``
@@ -96,7 +117,7 @@ def classify(model: ModelLike, given: Any, raw: bool = False, invert: bool = Fal
     several = isinstance(given, list | tuple) and all(
         isinstance(one, str | os.PathLike | np.ndarray) for one in given
     )
-    sources = given if several else [given]
+    sources: Any = given if several else [given]
     found = [one for source in sources for one in read_inputs(model, source, raw, invert)]
     if not found:
         raise EmptySequence("expected an image or a series, got none")

@@ -1,19 +1,19 @@
 """Counting parameters and costs by formula: what ``vesalius count`` shows.
 
 The formulas are the families'; here they are evaluated, added up and put into tables. Of a folder,
-what its file holds is counted too, and where that differs from the formula is said.
+the tensors of its weights are counted too, and differences from the formula are listed.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from vesalius import naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.families.costs import Component, sum_of
 from vesalius.families.formulas import value_of, with_numbers
 from vesalius.views import Cell, Part, Shown, Table, bytes_of
@@ -56,7 +56,7 @@ class Count(Shown):
     also: dict[str, int]
     """Other totals that people quote for the same model."""
     checkpoint: "Held | None" = None
-    """Of a folder: what its weights hold, which need not be what the formula says."""
+    """Of a folder: the count of its weights, which may differ from the formula."""
 
     @property
     def bytes(self) -> dict[str, int]:
@@ -88,7 +88,7 @@ class Count(Shown):
         return "\n".join([f"{self.name}: {self.total:,} parameters, {self.formula}", *lines])
 
     def view(self) -> Iterator[Part]:
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         for row in self.rows:
             numbers = f"= {row.numbers}" if row.numbers not in ("", row.formula) else ""
             share = f"{100 * row.share:.1f} %"
@@ -144,7 +144,7 @@ def parameters(config: Config) -> int:
     return _size(whole, symbols)
 
 
-def count(model: "ModelLike", **changes: Any) -> Count:
+def count(model: "ModelLike", **changes: Setting) -> Count:
     """Count the parameters of a named size, a family or a model, with some settings changed.
 
     Of a specimen or a folder the weights are looked at too, unless a setting is changed.
@@ -163,18 +163,17 @@ def count(model: "ModelLike", **changes: Any) -> Count:
     return Count(name, family.name, config, rows, sum_of(parts), total, also, checkpoint)
 
 
-def described(model: Any) -> "tuple[Config, str, Path | None]":
+def described(model: "ModelLike | Config") -> "tuple[Config, str, Path | None]":
     """The configuration of a model or of a name, what to call it, and its folder if it has one."""
-    if isinstance(model, Config):
-        return model, family_of(model).name, None
-    if getattr(model, "config", None) is not None and isinstance(model.config, Config):
-        return model.config, model.family, None
+    config = getattr(model, "config", model)
+    if isinstance(config, Config):
+        return config, family_of(config).name, None
     found = naming.find(model, weights=False)
     if found.kind in ("size", "family"):
         return configuration(found.name), str(model), None
     from vesalius.model import folder_of, read_config  # NumPy takes longer than counting
 
-    folder = found.folder or folder_of(model)
+    folder = found.folder or folder_of(str(model))
     return read_config(folder), str(model), folder
 
 
@@ -251,7 +250,7 @@ class Cost(Shown):
         return "\n".join(lines)
 
     def view(self) -> Iterator[Part]:
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         for row in self.rows:
             formula = "" if row.formula == "0" else row.formula
             times = f"× {row.times}" if row.times > 1 else ""
@@ -278,7 +277,7 @@ def _label(equation: str) -> str:
     return f"§{equation}" if "." in equation else f"Fig. {equation}"
 
 
-def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Any) -> Cost:
+def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Setting) -> Cost:
     """What a named size, a family or a model costs: operations by equation, memory of training.
 
     That is on ``batch`` sequences of ``length``, its longest unless said.
@@ -331,7 +330,7 @@ def _length(config: Config, length: int | None) -> int:
     return length
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: SupportsIndex) -> int:
     """A number of sequences or tokens, as Python or NumPy have whole numbers."""
     try:
         number = index(value)

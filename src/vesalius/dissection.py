@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from vesalius.inputs import Input, class_names, position_names, read_input, read
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import Summary, overview, summary_of
 from vesalius.views import Part, Shown, Table, counted
+
+if TYPE_CHECKING:
+    from vesalius.inputs import Source
 
 Edits = Mapping[str, Callable[[Array], Array]]
 SHOWN = 12
@@ -289,7 +292,7 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
 
 def dissect(
     model: ModelLike,
-    text: Any,
+    text: "str | Sequence[int] | Source | Input",
     only: str | Iterable[str] | None = None,
     edit: Edits | None = None,
     *,

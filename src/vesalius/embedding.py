@@ -125,16 +125,16 @@ def embed(
 
     ``mean``: the mean of the states of all tokens of a text, [CLS] and [SEP] among them where the
     tokenizer adds them, as sentence-transformers has it. ``cls``: the state of [CLS]. ``tokens``:
-    every token's state. ``static``: the mean of the tokens' columns of E, without added tokens,
-    so that a word that is one token gives its column.
+    every token's state. ``static``: the mean of the tokens' columns of E, without added tokens; for
+    a word of one token, its column.
 
     States are those after ``layer``, as ``dissect`` names them H[layer], or h[layer,i] in recurrent
-    models: l is what layer l gives, 0 what enters the first. By default they are what the logits
-    are read from: the last layer's, and in variant 2, such as GPT-2, those normalised once more
-    (Hᵉ), which layer L is not.
+    models: the output of layer l, or for 0 the input of the first. By default they are the input of
+    the output layer: the last states, in variant 2, such as GPT-2, after the final normalisation
+    (Hᵉ, not H[L]).
 
-    Up to ``batch`` texts go through the model at once, which changes nothing. A text that is longer
-    than the model's context is an error, or is cut where ``truncate`` says so.
+    Up to ``batch`` texts go through the model at once, with the same result. A text longer than the
+    model's context is an error, or is cut with ``truncate``.
     """
     model = loaded(model)
     require_served(model, "embed")

@@ -150,7 +150,7 @@ class SaveFailed(OSError):
 
 
 class Unreachable(OSError):
-    """The network, or what was asked of it, is not to be had."""
+    """An address that cannot be reached, or the network itself."""
 
 
 class MissingExtra(OSError):

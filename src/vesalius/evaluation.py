@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
@@ -32,6 +32,9 @@ from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.objectives.objective import BATCH
 from vesalius.training.objectives.text import corpus_tokens, perplexity
 from vesalius.views import Shown, Table, in_lines
+
+if TYPE_CHECKING:
+    from vesalius.generation.engines.sessions import Engine
 
 LOGITS = 1 << 26
 """Logits that a transformer gives at once, at most, unless a single row has more."""
@@ -226,7 +229,7 @@ def _states(model: Model, ids: Array, stride: int | None) -> Iterator[tuple[Arra
 
 
 class Window(NamedTuple):
-    """Tokens that are read together, of which those after ``known`` have not been predicted."""
+    """Tokens of one forward pass; up to ``known``, the window before has predicted them."""
 
     start: int
     known: int
@@ -241,7 +244,7 @@ def strided(last: int, context: int, stride: int | None) -> list[Window]:
     return [Window(max(0, end - context), known, end) for known, end in pairwise([0, *ends])]
 
 
-def by_window(made: Any, ids: Array, windows: list[Window]) -> Iterator[tuple[Array, Array]]:
+def by_window(made: "Engine", ids: Array, windows: list[Window]) -> Iterator[tuple[Array, Array]]:
     for i in range(0, len(windows), BATCH):
         some = windows[i : i + BATCH]
         session = made.session(len(some), max(w.end - w.start for w in some))
@@ -250,7 +253,7 @@ def by_window(made: Any, ids: Array, windows: list[Window]) -> Iterator[tuple[Ar
             yield states[w.known - w.start :], ids[w.known + 1 : w.end + 1]
 
 
-def by_stream(made: Any, ids: Array, window: int | None) -> Iterator[tuple[Array, Array]]:
+def by_stream(made: "Engine", ids: Array, window: int | None) -> Iterator[tuple[Array, Array]]:
     """Several streams at once where the text is long; their beginnings lack what came before.
 
     A window model sees no further back than its window, before which the first token is repeated.
@@ -289,7 +292,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
 
 
 def _objectives(model: Model) -> list[Objective]:
-    """What a model has all heads for; what is part of another is left to that."""
+    """The objectives whose heads a model has; mlm is left out where mlm+nsp is among them."""
     parts = {name.partition(".")[0] for name in model.state}
     fitting = [
         objective

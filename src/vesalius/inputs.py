@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,14 @@ from vesalius.errors import (
 )
 from vesalius.families import family_of
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 from vesalius.model import PREPROCESSING, Model
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Source = str | os.PathLike[str] | ArrayLike
+    """A file, or an array of any library, lists of numbers too: an image, a series, or several."""
 
 RAW = "taken as given: raw"
 UNKNOWN = f"taken as given: the model has no {PREPROCESSING} or {preprocessor.FILE}"
@@ -84,7 +91,9 @@ def class_names(model: Model) -> list[str]:
     return preprocessing.class_names({"names": names}, classes)
 
 
-def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = False) -> list[Input]:
+def read_inputs(
+    model: Model, given: "Source", raw: bool = False, invert: bool = False
+) -> list[Input]:
     """The inputs that an array or a file holds.
 
     Bytes of an image, and files, are made what the model reads by the rule of ``data.pictures``;
@@ -123,7 +132,11 @@ def read_inputs(model: Model, given: Any, raw: bool = False, invert: bool = Fals
 
 
 def read_input(
-    model: Model, given: Any, raw: bool = False, invert: bool = False, index: int | None = None
+    model: Model,
+    given: "Source",
+    raw: bool = False,
+    invert: bool = False,
+    index: int | None = None,
 ) -> Input:
     """The only input that is given, or the one of this number, from 0."""
     found = read_inputs(model, given, raw, invert)
@@ -143,7 +156,7 @@ def _is_series(config: Config) -> bool:
     return family_of(config).reads == "series"
 
 
-def _array(given: Any, expected: str) -> Array:
+def _array(given: "ArrayLike", expected: str) -> Array:
     if hasattr(given, "detach"):  # a tensor of PyTorch
         given = given.detach().cpu().numpy()
     try:
@@ -166,7 +179,7 @@ def _numbered(source: str, number: int, of: int) -> str:
     return f"{source}, {number}" if source else str(number)
 
 
-def _dtype(model: Model) -> Any:
+def _dtype(model: Model) -> "np.dtype[Any]":
     return next(iter(model.state.values())).dtype
 
 
@@ -182,13 +195,13 @@ def _require_finite(values: Array, what: str) -> None:
 
 
 def _picture_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Input]:
-    config: Any = model.config
+    config: OwnConfig = model.config
     picture = read_picture(file, config.image, config.channels, invert)
     return [_scaled_image(model, picture.pixels, raw, picture.done, str(file))]
 
 
 def _image(model: Model, array: Array, raw: bool, source: str, invert: bool) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if array.ndim not in (2, 3):
         raise WrongKind(
             f"this model reads an image: height x width x channels; "
@@ -226,7 +239,7 @@ def _require_pixels(array: Array) -> None:
 def _scaled_image(
     model: Model, pixels: Array, raw: bool, done: tuple[str, ...], source: str
 ) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if raw or not model.preprocessing:
         values, how, hint = pixels, RAW if raw else UNKNOWN, ""
     else:
@@ -280,7 +293,7 @@ def _series(
     label: str | None = None,
     gaps: bool = False,
 ) -> Input:
-    config: Any = model.config
+    config: OwnConfig = model.config
     if values.ndim != 2:
         raise WrongKind(
             f"this model reads a series: channels x time; got an array of {values.ndim} axes"

@@ -4,6 +4,7 @@ Nothing is loaded and nothing is unpickled. Headers are read first; values, whic
 only to look for NaN, infinity and copies. A folder that is broken is told as far as it goes.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.config import Config
-from vesalius.model import FILES, ModelLike, folder_of, read_config
+from vesalius.model import FILES, folder_of, read_config
 from vesalius.tokenizers import read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table
 
@@ -164,7 +165,7 @@ class Inspection(Shown):
             yield "✓ the tensors are those of config.json"
 
 
-def inspect(folder: ModelLike, values: bool = True) -> Inspection:
+def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     """Look at a folder, or a model by its name; without ``values`` at headers alone."""
     place = folder_of(folder)
     problems: list[str] = []
@@ -317,7 +318,7 @@ def _odd(array: Array, dtype: str) -> tuple[int, int]:
 
 def _copies(arrays: dict[str, Array]) -> dict[str, str]:
     """Matrices that repeat an earlier one; those of one number only are not called copies."""
-    seen: dict[Any, list[str]] = {}
+    seen: dict[object, list[str]] = {}
     found: dict[str, str] = {}
     for name, array in arrays.items():
         if array.ndim < 2 or array.size < 2:
@@ -340,7 +341,7 @@ def _copies(arrays: dict[str, Array]) -> dict[str, str]:
 
 def _alike(tensors: tuple[Tensor, ...]) -> list[list[Tensor]]:
     """Tensors that layers repeat, together; whatever is odd about one sets it apart."""
-    groups: dict[Any, list[Tensor]] = {}
+    groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         plain_names = tuple(_layers(name, True) for name in (tensor.name, *tensor.names))
         odd = tensor.name if tensor.nan or tensor.infinite or tensor.copy_of else ""

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from vesalius import arguments, naming
 from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, preprocessor, tables
 from vesalius.checkpoints.locations import Location, Locations
 from vesalius.checkpoints.plain import read_json
-from vesalius.equations.parameters import Array
+from vesalius.equations.parameters import Array, ParameterSet
 from vesalius.errors import (
     BrokenFile,
     CheckpointMismatch,
@@ -34,10 +34,13 @@ from vesalius.errors import (
     nearest,
 )
 from vesalius.families import FAMILIES, HUB_NAMES, configuration, family_of
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.views import Part, Shown, Table, shown_value
+
+if TYPE_CHECKING:
+    from torch import nn
 
 PREPROCESSING, GENERATION = "preprocessing.json", "generation_config.json"
 SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -45,7 +48,7 @@ SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
 class State(UserDict[str, Array]):
-    """Arrays by name, and somebody to tell when one is replaced, by another of its shape."""
+    """Arrays by name. Each may be replaced by one of its shape; ``replaced`` is called then."""
 
     def __init__(self, arrays: Mapping[str, Array], replaced: Callable[[], None]) -> None:
         super().__init__()
@@ -95,8 +98,8 @@ class Model(Shown):
         """What generation_config.json said, or an older config.json in its place."""
         self.folder: Path | None = None
         """Where its files are, if it was read from some."""
-        self.engines: dict[Any, Any] = {}
-        """What has been packed of the state for generation, by its fingerprint."""
+        self.engines: dict[str, tuple[int, Any]] = {}
+        """By dtype: the fingerprint of the state, and the engine that was packed from it."""
 
     @property
     def state(self) -> "State":
@@ -163,18 +166,18 @@ class Model(Shown):
         return "no tokenizer" if self.tokenizer is None else repr(self.tokenizer)
 
     @cached_property
-    def parameters(self) -> Any:
+    def parameters(self) -> ParameterSet:
         """The paper's parameter set, as views of the state."""
         return layout.letters(self.config, self.state)
 
     @cached_property
-    def network(self) -> Any:
+    def network(self) -> "nn.Module":
         """The PyTorch network, sharing its memory with the state; ready for inference."""
         build = family_of(self.config).network.get()  # which says so where PyTorch is missing
         import torch
 
         with torch.device("meta"):
-            network = build(self.config)
+            network: nn.Module = build(self.config)
         tensors = {name: torch.from_numpy(array) for name, array in self.state.items()}
         network.load_state_dict(tensors, strict=True, assign=True)
         return network.eval()
@@ -284,7 +287,7 @@ def require_shared(model: Model) -> None:
             )
 
 
-def _sums(array: Array) -> tuple[Any, ...]:
+def _sums(array: Array) -> tuple[object, ...]:
     """Sums of the bits along rows and columns: any number that changes or moves changes them."""
     flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
     whole = len(flat) // 4096 * 4096
@@ -294,7 +297,7 @@ def _sums(array: Array) -> tuple[Any, ...]:
     return array.shape, str(array.dtype), hash(rest), *map(hash, along)
 
 
-def create(family: str, seed: int = 0, **settings: Any) -> Model:
+def create(family: str, seed: int = 0, **settings: Setting) -> Model:
     """A new model of a family or a named size.
 
     Transformers for text are initialised as GPT-2 and BERT are, vit by Glorot and Bengio, others as
@@ -330,7 +333,9 @@ def loaded(model: ModelLike) -> Model:
     return model if isinstance(model, Model) else load(model)
 
 
-def folder_of(name: Any, revision: str | None = None, local_files_only: bool = False) -> Path:
+def folder_of(
+    name: str | os.PathLike[str], revision: str | None = None, local_files_only: bool = False
+) -> Path:
     """The folder of a model by its name; one at the hub is fetched into its cache."""
     found = naming.find(name)
     if found.folder is not None:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vesalius import specimens
 from vesalius.errors import AmbiguousName, NotACheckpoint, UnknownModel, WrongKind
@@ -43,11 +42,11 @@ def names() -> list[str]:
     return sorted({*specimens.specimens(), *described()})
 
 
-def find(name: Any, weights: bool = True) -> Found:
+def find(name: object, weights: bool = True) -> Found:
     """What a name means.
 
-    Of a name that is a specimen and a family, such as lstm, the specimen is meant where
-    ``weights`` are wanted, and the family where they are not, as in counting.
+    Some names are a specimen's and a family's, such as lstm. With ``weights`` the specimen is
+    meant; without, as in counting, the family.
     """
     if isinstance(name, os.PathLike):
         if not is_folder(name):

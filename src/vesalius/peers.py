@@ -19,6 +19,7 @@ from vesalius.errors import WrongKind
 from vesalius.extras import require
 from vesalius.families import family_of
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 from vesalius.model import Model
 
 AXES = {"images": (2, 0, 1), "series": (1, 0)}
@@ -52,8 +53,8 @@ def batch_of(model: Model, given: Array) -> Any:
 def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Array]:
     """What Transformers computes with the same weights, by the paper's symbols.
 
-    Its eager attention rounds scores to single precision, so that in double precision the fused one
-    is used, which keeps its scores to itself.
+    Its eager attention rounds scores to single precision. In double precision its fused attention
+    is used, which does not return scores.
     """
     require("transformers")
     require("torch")
@@ -156,7 +157,9 @@ def _import_keras() -> tuple[Any, Any]:
     return keras, keras_hub
 
 
-def _keras_backbone(kind: Any, config: Any, dtype: str, **more: Any) -> tuple[Any, dict[str, Any]]:
+def _keras_backbone(
+    kind: Any, config: OwnConfig, dtype: str, **more: Any
+) -> tuple[Any, dict[str, Any]]:
     """A backbone of KerasHub, and what its layers give under the paper's symbols."""
     backbone = kind(
         vocabulary_size=config.vocabulary,
@@ -173,14 +176,14 @@ def _keras_backbone(kind: Any, config: Any, dtype: str, **more: Any) -> tuple[An
     return backbone, {f"H[{l}]": layer.output for l, layer in enumerate(hidden)}
 
 
-def _keras_gpt2(keras: Any, keras_hub: Any, config: Any, dtype: str) -> tuple[Any, list[str]]:
+def _keras_gpt2(keras: Any, keras_hub: Any, config: OwnConfig, dtype: str) -> tuple[Any, list[str]]:
     backbone, steps = _keras_backbone(keras_hub.models.GPT2Backbone, config, dtype)
     steps["H_e"] = backbone.output
     steps["Z"] = backbone.token_embedding(backbone.output, reverse=True)
     return keras.Model(backbone.input, list(steps.values())), list(steps)
 
 
-def _keras_bert(keras: Any, keras_hub: Any, config: Any, dtype: str) -> tuple[Any, list[str]]:
+def _keras_bert(keras: Any, keras_hub: Any, config: OwnConfig, dtype: str) -> tuple[Any, list[str]]:
     backbone, steps = _keras_backbone(
         keras_hub.models.BertBackbone, config, dtype, num_segments=config.segments
     )

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from vesalius.families import family_of
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.peers import batch_of, keras_steps, transformers_steps
 from vesalius.views import Part, Shown, Table
+
+if TYPE_CHECKING:
+    from torch import nn
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Relative to the largest number of a step: a wrong GELU is 4.7e-4 away, a rounding 6e-8 or 1e-16.
@@ -146,7 +149,7 @@ def _distance(ours: Array, theirs: Array) -> float:
     return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0) / largest)
 
 
-def example(model: Model, length: int | None, seed: int) -> Any:
+def example(model: Model, length: int | None, seed: int) -> Array:
     """An input that the model can read: tokens, an image or a series."""
     rng, config = np.random.default_rng(seed), model.config
     fixed = family_of(config).input_shape(config) or ()
@@ -172,7 +175,7 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
     found: dict[str, Array] = {}
     hooks = []
 
-    def watch(module: Any, record: Callable[[Array], None]) -> None:
+    def watch(module: "nn.Module", record: Callable[[Array], None]) -> None:
         hooks.append(
             module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
         )

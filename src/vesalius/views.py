@@ -1,13 +1,13 @@
 """What a result shows of itself: lines and tables, said once.
 
-The command line prints them. Here they become HTML for notebooks, which needs no script, no other
-file and no colour of its own, so that it is readable on light and on dark.
+The command line prints them. Here they become HTML for notebooks, without scripts, other files or
+colours, readable on light and on dark. A page with scripts reads JSON in their place:
+``Trace.to_json`` and its like.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under heads. Columns in ``right`` are aligned there; those in ``prose`` may wrap, and
-    those in ``beneath`` go below their row where a terminal is narrow."""
+    """Rows under heads. Columns in ``right`` are right-aligned, columns in ``prose`` may wrap, and
+    columns in ``beneath`` go below their row in a narrow terminal."""
 
     heads: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     right: Sequence[int] = ()
     prose: Sequence[int] = ()
     beneath: Sequence[int] = ()
@@ -38,7 +38,7 @@ Part = Table | str
 
 
 class Shown:
-    """Something that says in ``view`` what is to be seen of it; notebooks show that."""
+    """A result with a ``view`` of lines and tables, which terminals and notebooks show."""
 
     def view(self) -> Iterable[Part]:
         raise AssertionError("every result says its own")
@@ -94,13 +94,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def short(value: Any, most: int) -> str:
+def short(value: object, most: int) -> str:
     """The beginning of a value's repr."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def shown_value(value: Any) -> str:
+def shown_value(value: object) -> str:
     """A setting's value for people."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
@@ -118,7 +118,7 @@ def _table(table: Table) -> str:
     return f"<table>{title}{head}<tbody>{rows}</tbody></table>"
 
 
-def _cell(table: Table, tag: str, column: int, given: Any) -> str:
+def _cell(table: Table, tag: str, column: int, given: object) -> str:
     cell = given if isinstance(given, Cell) else Cell(str(given))
     text = f"<b>{escape(cell.text)}</b>" if cell.bold else escape(cell.text)
     below = f"<small>{escape(cell.below)}</small>" if cell.below else ""

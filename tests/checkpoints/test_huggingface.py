@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,9 +24,11 @@ from hugging import (
 from strategies import filled, small
 from transformers.utils import logging
 
+from vesalius.checkpoints import huggingface
 from vesalius.counting import count
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import FAMILIES
+from vesalius.families.activations import ACTIVATIONS
 from vesalius.model import load
 
 
@@ -463,6 +466,19 @@ def test_what_their_layout_cannot_say_is_refused(tmp_path, family, changes, mess
     with pytest.raises(UnknownConfiguration, match=re.escape(message)):
         filled(small(family, **changes)).save(tmp_path / "new", layout="huggingface")
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
+
+
+def test_an_array_that_they_have_no_place_for_is_refused():
+    model = filled(small("bert"))
+    state = {**model.state, "order_head.weight": np.zeros((2, 3))}
+    with pytest.raises(UnknownConfiguration, match=r"has no place for order_head\.weight"):
+        huggingface.write_state(model.config, state)
+
+
+def test_an_activation_that_they_lack_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(ACTIVATIONS, "gelu", replace(ACTIVATIONS["gelu"], theirs=()))
+    with pytest.raises(UnknownConfiguration, match="cannot say: the activation gelu"):
+        filled(small("bert", activation="gelu")).save(tmp_path / "new", layout="huggingface")
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gpt2", "igpt", "bert", "vit"}))

@@ -133,7 +133,7 @@ def test_get_leaves_alone_what_is_here(environment, tmp_path):
         (["info", "tinyshakespear"], 2, "unknown corpus 'tinyshakespear'; did you mean tinys"),
         (["get", "wikitext"], 2, "did you mean wikitext-2"),
         (["get", "classics"], 2, "set VESALIUS_DATA to a folder that holds text/classics"),
-        (["get", "tinyshakespeare"], 3, "input.txt is not to be had: "),
+        (["get", "tinyshakespeare"], 3, "input.txt cannot be fetched: "),
         (["get", "stories"], 2, "say where to write them: --out FILE"),
         (["get", "stories", "--out", "/nowhere/x"], 3, "No such file or directory: '/nowhere/x'"),
         (["get", "stories", "--words", "0", "--out", "x"], 2, "0 is not in the range x>=1"),

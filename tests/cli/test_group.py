@@ -1,6 +1,8 @@
 """What holds for all verbs: examples, JSON, quick starts, quiet ends."""
 
+import importlib
 import os
+import pkgutil
 import shlex
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import click
 import pytest
 from processes import SECONDS, shown, vesalius
 
+import vesalius.cli as package
 from vesalius.cli import SUBJECTS, cli
 
 
@@ -21,6 +24,14 @@ def verbs(command=cli, path=()):
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             yield from verbs(below, (*path, name))
+
+
+def test_every_command_of_the_modules_is_reached():
+    reached = [parameter.values[0] for parameter in verbs()]
+    for place in pkgutil.iter_modules(package.__path__, "vesalius.cli."):
+        for name, found in vars(importlib.import_module(place.name)).items():
+            missing = isinstance(found, click.Command) and found not in reached
+            assert not missing, f"{name} of {place.name} is missing from SUBJECTS"
 
 
 @pytest.mark.parametrize(("command", "path"), list(verbs()))

@@ -298,10 +298,10 @@ def test_the_next_address_is_asked_where_the_first_does_not_answer(server, known
 
 def test_an_address_that_does_not_answer_is_named(server, known, cache):
     with pytest.raises(
-        Unreachable, match=r"/gone is not to be had: Not Found. Try .*text/hello.txt"
+        Unreachable, match=r"/gone cannot be fetched: Not Found. Try .*text/hello.txt"
     ):
         fetch(known(of(HELLO, f"{server['address']}/gone")))
-    with pytest.raises(Unreachable, match=r"127.0.0.1:9/x is not to be had: .*refused"):
+    with pytest.raises(Unreachable, match=r"127.0.0.1:9/x cannot be fetched: .*refused"):
         fetch(known(of(HELLO, "http://127.0.0.1:9/x")))
     assert left_over(cache) == []
 

@@ -13,6 +13,7 @@ from vesalius.checkpoints import huggingface, layout
 from vesalius.equations import activations, attention
 from vesalius.equations import transformer as transformer_equations
 from vesalius.families import FAMILIES
+from vesalius.models import activations as networks
 from vesalius.models import bert, blocks, recurrent, transformer
 from vesalius.verification import verify
 
@@ -29,8 +30,8 @@ def test_without_a_mistake_nothing_diverges(family):
 
 
 def test_a_wrong_gelu_is_found_out(monkeypatch):
-    tanh_form = blocks.ACTIVATIONS["gelu_tanh"]
-    monkeypatch.setitem(blocks.ACTIVATIONS, "gelu", tanh_form)
+    tanh_form = networks.ACTIVATIONS["gelu_tanh"]
+    monkeypatch.setitem(networks.ACTIVATIONS, "gelu", tanh_form)
     assert first_divergence(small("bert")) == "D[1]"
 
 
@@ -44,7 +45,7 @@ def test_a_wrong_gelu_in_the_mlm_head_alone_is_found_out(monkeypatch):
 
     def init(self, config):
         right(self, config)
-        self.activation = blocks.ACTIVATIONS["gelu_tanh"]
+        self.activation = networks.ACTIVATIONS["gelu_tanh"]
 
     monkeypatch.setattr(bert.MaskedHead, "__init__", init)
     assert first_divergence(small("bert")) == "Z"

@@ -28,6 +28,7 @@ SMALL = {
     "igpt masked": ("igpt", "masked-pixels", BLOCKS, {"side": 4, "levels": 4}),
     "tst": ("tst", "series-classes", BLOCKS, {}),
     "tst series": ("tst", "masked-series", BLOCKS, {}),
+    "tst values": ("tst", "series-values", BLOCKS, {}),
 }
 
 
@@ -41,7 +42,7 @@ def small_recipe(name, folder, dropout=0.1, changes=None, **training):
     if family in ("vit", "igpt"):
         data = {**data, "corpus": str(write_images(folder))}
     if family == "tst":
-        data = {**data, "corpus": str(write_series(folder))}
+        data = {**data, "corpus": str(write_series(folder, objective == "series-values"))}
     how = {"steps": 50, "batch": 4, "warmup": 5, "evaluate_every": 25, "validate_on": 32}
     how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
     said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
@@ -68,12 +69,14 @@ def write_images(folder):
     return file
 
 
-def write_series(folder):
+def write_series(folder, numbers=False):
+    """Series of two classes, or with a number each."""
     rng, file = np.random.default_rng(0), folder / "waves.ts"
-    lines = ["@problemName waves", "@univariate false", "@classLabel true a b", "@data"]
+    asked = "@targetLabel true" if numbers else "@classLabel true a b"
+    lines = ["@problemName waves", "@univariate false", "@dimensions 2", asked, "@data"]
     for number in range(30):
         channels = rng.normal(loc=number % 2, size=(2, int(rng.integers(4, 9))))
         values = ":".join(",".join(f"{value:.4f}" for value in channel) for channel in channels)
-        lines.append(f"{values}:{'ab'[number % 2]}")
+        lines.append(f"{values}:{channels.mean() if numbers else 'ab'[number % 2]}")
     file.write_text("\n".join(lines) + "\n")
     return file

@@ -9,6 +9,7 @@ import strategies
 import torch
 from small import SMALL, small_recipe
 
+from vesalius.checkpoints import layout
 from vesalius.checkpoints.layout import letters
 from vesalius.data.masking import IGNORED
 from vesalius.equations import (
@@ -32,7 +33,8 @@ from vesalius.equations import (
     vit_patches,
 )
 from vesalius.training import Callback, Run
-from vesalius.training.initialisation import freeze
+from vesalius.training.initialisation import HEADS, freeze
+from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.objectives.objective import tensors
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import quick_bfloat16
@@ -233,6 +235,34 @@ def test_the_loss_of_series_classes_is_their_cross_entropy(tmp_path):
         z = tst_outputs(peek.theta, series[real].T.astype(float))
         losses.append(cross_entropy_of_class(int(c), softmax(z)))
     close(peek.losses[0]["loss"], np.mean(losses))
+
+
+def test_the_loss_of_series_values_is_their_square_error(tmp_path):
+    peek = seen("tst values", tmp_path, changes={"model.normalisation": "layer"})
+    batch = peek.batches.train(0)
+    errors = [
+        tst_outputs(peek.theta, series[real].T.astype(float)) - wanted
+        for series, real, wanted in zip(
+            batch["series"], batch["real"], batch["targets"], strict=True
+        )
+    ]
+    close(peek.losses[0]["loss"], np.mean(np.square(errors)))
+
+
+def test_what_a_bert_may_lack_is_known_as_a_head():
+    parts = [
+        {name.partition(".")[0] for name in layout.shapes(strategies.small("bert", **heads))}
+        for heads in strategies.BERT_HEADS
+    ]
+    assert set.union(*parts) - set.intersection(*parts) <= {*HEADS}
+
+
+def test_every_objective_has_a_small_recipe_or_is_part_of_one():
+    small = [OBJECTIVES[objective] for _, objective, _, _ in SMALL.values()]
+    covered = [set(objective.losses) for objective in small]
+    for objective in OBJECTIVES.values():
+        part = any(set(objective.losses) < losses for losses in covered)
+        assert objective in small or part, f"{objective.name} needs a recipe in small.py"
 
 
 def test_a_validation_is_the_mean_over_all_that_is_held_out(tmp_path):

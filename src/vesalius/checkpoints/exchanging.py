@@ -38,9 +38,9 @@ def free_folder(target: Path) -> AbstractContextManager[Path]:
 def replaced(folder: Path, belongs: Callable[[str], bool]) -> Iterator[Path]:
     """A folder to write files in that take the place of those of ``folder``, in one step.
 
-    What ``belongs`` to the old goes with it, and all else stays. An exception leaves the old as it
-    was. A process that is killed leaves the old or the new, and perhaps a folder beside it, or in
-    it, whose name begins with ``SAVING`` and which can go.
+    Files that ``belongs`` names go with the old folder, all others stay. An exception leaves the
+    old as it was. A killed process leaves the old or the new, and perhaps a temporary folder beside
+    or inside it, whose name begins with ``SAVING``; it can be deleted.
     """
     target = folder.resolve()
     stage, beside = _stage(target)

@@ -243,7 +243,7 @@ def _check(file: Path, header: dict[str, Any], size: int) -> None:
         raise BrokenFile(f"{file} is cut short or damaged: {reached} bytes expected, {size} there")
 
 
-def _possible(shape: Any) -> bool:
+def _possible(shape: object) -> bool:
     """Whether NumPy could have an array of this shape."""
     return (
         isinstance(shape, list)

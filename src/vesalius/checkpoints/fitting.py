@@ -1,8 +1,8 @@
 """How the tensors of a file fit a configuration, from names and shapes alone: headers are read.
 
-Every tensor is given its place: our name, the paper's symbol, and whether it is a parameter. What
-is missing, left over or misshapen is listed with the numbers by which the file differs from the
-formula, so that a count of the file and one by formula can be told apart to the last number.
+Every tensor is given its place: our name, the paper's symbol, and whether it is a parameter.
+Missing, unexpected and misshapen tensors are listed with their parameters: these add up to the
+difference between the file's count and the formula's.
 Weights that are absent, pickled or damaged are said to be that.
 """
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from vesalius.equations.parameters import Array
+from vesalius.equations.parameters import Array, ParameterSet
 from vesalius.families import assemble, family_of
 from vesalius.families import shapes as paper_shapes
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 
 Shape = tuple[int, ...]
 
@@ -158,7 +158,7 @@ def _rows(config: Config) -> dict[str, Row]:
 
 
 @cache
-def _shapes(config: Any) -> dict[str, Shape]:
+def _shapes(config: OwnConfig) -> dict[str, Shape]:
     """Our name and shape of every array of a configuration."""
     rows, symbols, found = _rows(config), config.symbols(), {}
     # Layers are alike from the second on, and heads all are: few letters tell all shapes.
@@ -181,7 +181,7 @@ def name_of(config: Config, symbol: str) -> str:
     return _find(_rows(config), symbol)[0]
 
 
-def letters(config: Config, state: Mapping[str, Array]) -> Any:
+def letters(config: Config, state: Mapping[str, Array]) -> ParameterSet:
     """The paper's parameter set as views of a state in our layout."""
     rows = _rows(config)
 

@@ -1,14 +1,13 @@
-"""The same models in other libraries: names and shapes, in both directions.
+"""The layouts of Keras, nanoGPT, timm and others: their tensors' names and shapes beside ours.
 
 Keras gives the heads of attention an axis of their own; nanoGPT, timm and the TST of its authors
-(mvts_transformer) fuse queries, keys and values along the rows. What each library computes with its
-arrays is left to those who run it.
+(mvts_transformer) fuse queries, keys and values along the rows. Hugging Face's layouts are in
+``huggingface``; what a library computes with its arrays is left to ``peers``.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from vesalius.checkpoints import layout, tables
 from vesalius.checkpoints.tables import ENTRY, ROW, TRANSPOSED, Row, Transform, both, kernel
@@ -17,6 +16,7 @@ from vesalius.errors import UnknownConfiguration
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.bert import BertConfig
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 from vesalius.families.gpt2 import GPT2Config
 from vesalius.families.tst import TSTConfig
 from vesalius.families.vit import ViTConfig
@@ -26,7 +26,7 @@ from vesalius.families.vit import ViTConfig
 class Dialect:
     """How one library lays out one family."""
 
-    rows: Callable[[Any], list[Row]]
+    rows: Callable[[OwnConfig], list[Row]]
     tied: Mapping[str, str] = field(default_factory=dict)
     """Their names that repeat another tensor of theirs."""
     ignored: str = r"(?!)"

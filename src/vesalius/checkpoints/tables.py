@@ -1,4 +1,4 @@
-"""Tables between our state and another library's tensors, and what is done with them.
+"""Reading and writing another library's tensors by a table of names; tables are in ``libraries``.
 
 Each row is (our name, their name, transform). A row that is missing, unknown or misshapen is an
 error that lists every such row; nothing is ever initialised on the side.
@@ -123,9 +123,9 @@ def read_state(
 ) -> dict[str, Array]:
     """Our state as views of their tensors; every row that does not fit is listed.
 
-    ``tied`` names tensors of theirs that only repeat another: they must be equal to it. ``advice``
-    says of some, by patterns, what they are or what to do. ``ignore_extra`` passes over those that
-    have no row.
+    ``tied`` names tensors of theirs that repeat another: they must be equal to it. ``advice``
+    explains tensors in errors, by patterns of their names. ``ignore_extra`` passes over tensors
+    without a row.
     """
 
     def known(name: str) -> str:

@@ -76,7 +76,7 @@ def main() -> None:
     sys.exit(_guarded(_interruptible))
 
 
-def _interruptible() -> Any:
+def _interruptible() -> object:
     """Run the verb that was asked for, in which an interrupt is an exception."""
     silent = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # as ``__main__`` leaves it
     if silent:
@@ -88,7 +88,7 @@ def _interruptible() -> Any:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _guarded(run: Callable[[], Any]) -> int:
+def _guarded(run: Callable[[], object]) -> int:
     try:
         code = run()  # click catches a verb's Exit, and returns its code
         return code if isinstance(code, int) else 0
@@ -114,7 +114,7 @@ def _guarded(run: Callable[[], Any]) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """How the verb is used, where that is what was wrong; a bad value says itself what it is."""
+    """The usage line of the verb; empty for a bad value, whose message suffices."""
     ctx = getattr(error, "ctx", None)
     value = isinstance(error, click.BadParameter)
     missing = isinstance(error, click.MissingParameter)

@@ -62,7 +62,7 @@ def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) ->
 
 def show_classifications(results: "list[Classification]", top: int) -> None:
     """A table of candidates for each; a row for each where there are many."""
-    parts: list[Any] = []
+    parts: list[object] = []
     if len(results) <= ALONE:
         for result in results:
             rows = [(c.name, f"{c.probability:.4f}") for c in result.candidates[:top]]
@@ -192,7 +192,7 @@ def show_corpus(corpus: dict[str, Any]) -> None:
     facts = [corpus["kind"], corpus["licence"], corpus["where"]]
     if files:
         facts.insert(2, bytes_of(corpus["bytes"]))
-    parts: list[Any] = [
+    parts: list[object] = [
         Text(f"{corpus['name']}: {corpus['title']}", style="bold"),
         Text(" · ".join(facts)),
         Text(f"from {corpus['source']}", style="dim"),
@@ -244,7 +244,7 @@ def fetching() -> "Iterator[Progress]":
         yield move
 
 
-def show(*things: Any) -> None:
+def show(*things: object) -> None:
     """Print results, tables and texts; a pipe's lines have 120 characters, or as COLUMNS says."""
     from rich.console import Console
 
@@ -348,7 +348,7 @@ def _records(table: Table, grid: "list[list[Text]]") -> "Text":
     return Text("\n").join([*lines, Text()])
 
 
-def _text(cell: Any, style: str = "") -> "Text":
+def _text(cell: object, style: str = "") -> "Text":
     from rich.text import Text
 
     if isinstance(cell, Text):
@@ -367,5 +367,5 @@ def show_result(result: Any, as_json: bool) -> None:
         show(result)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))

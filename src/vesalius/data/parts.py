@@ -30,7 +30,7 @@ def here(name: str) -> bool:
 
 
 def located(name: str, kind: str, wanted: Callable[[Path], bool]) -> list[Path]:
-    """The files of a corpus by name that hold what is wanted, those to train on first."""
+    """The files of a named corpus that are ``wanted``, training files first."""
     try:
         found = [file for file in registry.locate(name) if wanted(file)]
     except UnknownCorpus as error:

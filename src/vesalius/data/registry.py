@@ -1,7 +1,7 @@
-"""Corpora by name: what each is, whose licence it has, where its files are and whence they come.
+"""Corpora by name: their titles, licences and sources; their files, found or fetched.
 
-The facts stand in ``registry.toml``; a file is what its SHA-256 says. What files mean is for those
-who read them. Nothing is fetched but by `get`, and nothing but over https.
+The facts stand in ``registry.toml``; a file is known by its SHA-256. Reading files is left to other
+modules. Only ``get`` fetches, and only over https.
 """
 
 import hashlib
@@ -314,7 +314,7 @@ def _pieces(address: str, open_: Opener) -> Generator[bytes, None, None]:
         reason = getattr(error, "reason", None) or error
         if isinstance(error, HTTPError):
             error.close()
-        raise Unreachable(f"{address} is not to be had: {reason}") from error
+        raise Unreachable(f"{address} cannot be fetched: {reason}") from error
 
 
 def _open(address: str) -> IO[bytes]:

@@ -1,6 +1,7 @@
 """Activation functions, element by element, and the softmax.
 
-The dictionary at the end is the list of activations: configurations name them by its keys.
+Configurations name activations as ``families.activations`` does, which lists them with their costs;
+the dictionary at the end has them under the same names.
 """
 
 import math

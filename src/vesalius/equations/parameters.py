@@ -245,6 +245,10 @@ class TST:
     g: Activation
 
 
+ParameterSet = FeedforwardLM | ElmanLM | LSTMLM | TransformerLM | Bert | ViT | TST
+"""θ of a model. A family of another package has a dataclass of its own in its place."""
+
+
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)

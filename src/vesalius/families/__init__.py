@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from vesalius import arguments
 from vesalius.errors import BrokenPlugin, ImpossibleSetting, UnknownModel, nearest
 from vesalius.families import bert, ffnn, gpt2, igpt, lstm, rnn, transformer, tst, vit
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.families.family import Family as Family
 from vesalius.families.family import Size
 
 if TYPE_CHECKING:
-    from vesalius.equations.parameters import Array
+    from numpy.typing import DTypeLike
+
+    from vesalius.equations.parameters import Array, ParameterSet
 
 MODULES = (ffnn, rnn, lstm, transformer, gpt2, bert, vit, igpt, tst)
 OURS: tuple[Family, ...] = tuple(module.FAMILY for module in MODULES)
@@ -26,7 +28,7 @@ OUR_NAMES = frozenset(
     for size, known in family.sizes.items()
     for name in (family.name, size, *known.aliases)
 )
-"""Names that nobody else need be asked about: looking for other packages takes a while."""
+"""For these no other package is looked at, which would take a while."""
 GROUP = "vesalius.families"
 T = TypeVar("T")
 
@@ -101,7 +103,7 @@ def names() -> list[str]:
     return [*SIZES, *(name for name in FAMILIES if name not in SIZES)]
 
 
-def configuration(name: str, **changes: Any) -> Config:
+def configuration(name: str, **changes: Setting) -> Config:
     """The configuration of a named size, or a family's default, with some settings changed."""
     name = ALIASES.get(arguments.text("the model's name", name), name)
     if name in SIZES:
@@ -122,7 +124,7 @@ def family_of(config: Config) -> Family:
 
 def assemble(
     config: Config, fetch: Callable[[str, tuple[int, ...]], "Array"], **symbols: Any
-) -> Any:
+) -> "ParameterSet":
     """The parameter set of a configuration, its arrays fetched by name and shape.
 
     ``symbols`` stand in for the configuration's own.
@@ -132,7 +134,8 @@ def assemble(
 
     symbols = config.symbols() | symbols
     symbols["g"] = ACTIVATIONS.get(symbols.get("activation", ""))
-    return assemble_set(family_of(config).parameters.get(), symbols, fetch)
+    made: ParameterSet = assemble_set(family_of(config).parameters.get(), symbols, fetch)
+    return made
 
 
 def shapes(config: Config, **symbols: Any) -> dict[str, tuple[int, ...]]:
@@ -152,7 +155,7 @@ def shapes(config: Config, **symbols: Any) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def random_parameters(config: Config, seed: int, dtype: Any = "float64") -> Any:
+def random_parameters(config: Config, seed: int, dtype: "DTypeLike" = "float64") -> "ParameterSet":
     """A parameter set of random numbers: small, variances positive, gains around one."""
     import numpy as np
 

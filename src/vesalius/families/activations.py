@@ -1,7 +1,7 @@
 """The activations g: one table for configurations, costs, memory and Transformers' names.
 
-``equations.activations``, ``models.blocks`` and ``generation.kernels.products`` compute each of
-them under the name that it has here. Nothing here needs NumPy: counting starts without it.
+``equations.activations``, ``models.activations`` and ``generation.kernels.activations`` compute
+each of them under the name that it has here. Nothing here needs NumPy: counting starts without it.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Activation:
 
     One is the result, which the next product needs; ReLU, sigmoid and tanh need no other."""
     theirs: tuple[str, ...]
-    """What Transformers calls it; the first of these is written."""
+    """What Transformers calls it; the first of these is written. Empty where it has none."""
 
 
 ACTIVATIONS: dict[str, Activation] = {

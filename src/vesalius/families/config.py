@@ -16,24 +16,26 @@ from typing import Any, Self
 from vesalius.arguments import plain
 from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
 
+Setting = int | float | str | bool | None
+"""The value of a setting; None where it is left open."""
 EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 def setting(
-    default: Any,
+    default: Setting,
     symbol: str,
     meaning: str,
     *,
     least: float = 1,
     below: float = math.inf,
-    choices: tuple[Any, ...] | None = None,
+    choices: tuple[Setting, ...] | None = None,
 ) -> Any:
     """A hyperparameter: its default, the paper's symbol, what it means, which values it takes."""
     metadata = {"symbol": symbol, "meaning": meaning, "least": least, "below": below}
     return dataclasses.field(default=default, metadata={**metadata, "choices": choices})
 
 
-def again(parent: type, name: str, default: Any) -> Any:
+def again(parent: type, name: str, default: Setting) -> Any:
     """A parent's setting with another default."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(parent)}[name]
     return dataclasses.field(default=default, metadata=metadata)
@@ -86,7 +88,7 @@ class Config:
         """Every setting's symbol, meaning and limits by its name."""
         return {field.name: field.metadata for field in dataclasses.fields(cls)}
 
-    def change(self, /, **changes: Any) -> Self:
+    def change(self, /, **changes: Setting) -> Self:
         """The same configuration with some settings changed."""
         for name in changes:
             self._require_known(name)
@@ -96,7 +98,7 @@ class Config:
         if name not in self.settings():
             raise UnknownSetting(f"unknown setting {name!r}; {nearest(name, self.settings())}")
 
-    def read(self, name: str, text: str) -> Any:
+    def read(self, name: str, text: str) -> Setting:
         """A setting's value from what was typed; the check follows when it is set."""
         self._require_known(name)
         kind, optional = _kind(type(self), name)
@@ -105,7 +107,8 @@ class Config:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
         try:
-            return kind(text.replace("_", "").replace(",", "") if kind is int else text)
+            value: Setting = kind(text.replace("_", "").replace(",", "") if kind is int else text)
+            return value
         except ValueError:
             return text
 

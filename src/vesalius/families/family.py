@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.families.costs import Component, Memory, Operation
 
-Count = Callable[[Any], int]
+OwnConfig = Any
+"""A configuration of the family's own class, which the functions of its row are written for."""
+Count = Callable[[OwnConfig], int]
 """The parameters of a configuration."""
 
 
@@ -37,7 +39,7 @@ class Size:
     """A published model: how it departs from its family's defaults."""
 
     source: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     """Other names; the last is the one under which Hugging Face has its weights."""
 
@@ -59,12 +61,12 @@ class Family:
     sizes: Mapping[str, Size] = field(default_factory=dict)
 
     # What it is made of and costs: formulas, which need no arrays.
-    components: Callable[[Any], tuple[Component, ...]]
-    operations: Callable[[Any], list[Operation]]
-    activation_memory: Callable[[Any], list[Memory]]
-    decode_state: Callable[[Any], Memory | None] = lambda config: None
+    components: Callable[[OwnConfig], tuple[Component, ...]]
+    operations: Callable[[OwnConfig], list[Operation]]
+    activation_memory: Callable[[OwnConfig], list[Memory]]
+    decode_state: Callable[[OwnConfig], Memory | None] = lambda config: None
     """What generation keeps from token to token: a KV cache, or a carried state."""
-    other_counts: Callable[[Any, Count], dict[str, int]] = lambda config, count: {}
+    other_counts: Callable[[OwnConfig, Count], dict[str, int]] = lambda config, count: {}
     """The same model's parameters as others count them, so that nobody need argue."""
 
     # What computes it.
@@ -74,7 +76,7 @@ class Family:
     """``run(theta, given, symbols)``: the forward pass in the paper's equations, heads too."""
     network: Lazy
     """``network(config)``: the PyTorch module."""
-    outputs: Callable[[Any], dict[str, str]]
+    outputs: Callable[[OwnConfig], dict[str, str]]
     """The paper's symbols: the attribute of what the network gives; empty for all of it."""
     engine: Lazy | None = None
     """``engine(model, dtype, threads)``: compiled for a processor."""
@@ -104,11 +106,11 @@ class Family:
     """What commands it serves; whether a model has the head that one wants is left to that."""
     objectives: tuple[str, ...] = ()
     """What it can be trained towards."""
-    input_shape: Callable[[Any], tuple[int, ...] | None] = lambda config: None
+    input_shape: Callable[[OwnConfig], tuple[int, ...] | None] = lambda config: None
     """The shape of its largest input, where that is not a text of any length."""
-    fixed_length: Callable[[Any], bool] = lambda config: False
+    fixed_length: Callable[[OwnConfig], bool] = lambda config: False
     """Whether all its input has that shape, none shorter."""
-    classes: Callable[[Any], int] = lambda config: 0
+    classes: Callable[[OwnConfig], int] = lambda config: 0
     """How many classes it tells apart."""
 
     @property
@@ -117,7 +119,7 @@ class Family:
         return "next-token" in self.objectives
 
 
-def other_tying(config: Any, count: Count) -> dict[str, int]:
+def other_tying(config: OwnConfig, count: Count) -> dict[str, int]:
     """What a model has with its output embedding tied to the input's, or not, as it is not."""
     word = "not tied" if config.tied else "tied"
     return {f"with input and output embeddings {word}": count(config.change(tied=not config.tied))}

@@ -47,7 +47,7 @@ class Generation:
     def __repr__(self) -> str:
         """The new text, or its beginning, and why it ended."""
         given = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
-        new: Any = self.text if self.text else self.ids
+        new = self.text if self.text else self.ids
         many = "1 token" if len(self.ids) == 1 else f"{len(self.ids)} tokens"
         about = f"Generation: {many} after {short(given, 60)}, ended by {self.finish}"
         return f"{about}\n  {short(new, 400)}"

@@ -6,7 +6,6 @@ the last digits.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,6 +14,7 @@ from numpy import ndarray as Array
 from vesalius.arguments import Progress
 from vesalius.equations.activations import ACTIVATIONS
 from vesalius.families import family_of
+from vesalius.families.family import OwnConfig
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.reference import ReferenceEngine, normalise, output
 from vesalius.generation.engines.sessions import Engine, Ids, Logits, States
@@ -83,7 +83,7 @@ def logits(model: Model, states: States) -> Logits:
 
 def mlm_logits(model: Model, states: States) -> Logits:
     """The logits of masked tokens: (53) to (55)."""
-    config: Any = model.config
+    config: OwnConfig = model.config
     state, head = model.state, "mlm_head"
     dense = _linear(model, f"{head}.dense", states)
     normed = normalise(

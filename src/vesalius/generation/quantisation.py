@@ -1,11 +1,10 @@
 """Int8 quantisation: weights in 8 bits, with one scale for each row of a matrix (one output)."""
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float, Int8
 from numpy import ndarray as Array
 
+from vesalius.families.family import OwnConfig
 from vesalius.model import Model
 
 LARGEST = 127
@@ -25,7 +24,7 @@ def rounded(model: Model) -> Model:
 
     Embeddings that are looked up are not rounded: a tied matrix becomes two.
     """
-    config: Any = model.config
+    config: OwnConfig = model.config
     state = dict(model.state)
     if getattr(config, "tied", False):
         config, state["output.weight"] = config.change(tied=False), state["embedding.weight"]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vesalius.families.bert import BertConfig
 from vesalius.models import blocks
+from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.linear import Linear, linear
 
 
@@ -35,7 +36,7 @@ class MaskedHead(nn.Module):
         self.dense = Linear(config.embedding, config.embedding)
         self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
         self.bias = nn.Parameter(torch.empty(config.vocabulary))
-        self.activation = blocks.ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         return linear(self.norm(self.activation(self.dense(hidden))), embedding, self.bias)

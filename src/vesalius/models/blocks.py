@@ -1,8 +1,6 @@
 """Transformer blocks (24 to 38), which six families are made of."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,27 +8,9 @@ from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong, TokenOutOfRange
 from vesalius.families.blocks import BlocksConfig
+from vesalius.families.family import OwnConfig
+from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.linear import Linear
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "relu": F.relu,
-    "gelu_10": lambda x: F.gelu(x).clamp(max=10),
-    # By a fused function, which keeps one number for the backward pass and not two.
-    "quick_gelu": lambda x: F.silu(1.702 * x) / 1.702,
-    "silu": F.silu,
-    "mish": F.mish,
-    "hardswish": F.hardswish,
-    "leaky_relu": F.leaky_relu,
-    "relu2": lambda x: F.relu(x).square(),
-    "relu6": F.relu6,
-    "laplace": lambda x: 0.5 * (1 + torch.erf((x - 0.707107) / (0.282095 * math.sqrt(2)))),
-    "sqrtsoftplus": lambda x: F.softplus(x).sqrt(),
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "linear": lambda x: x,
-}
 
 
 class Embedding(nn.Embedding):
@@ -167,7 +147,7 @@ class LearnedPositions(nn.Module):
         return self.weight[:n]
 
 
-def positions(config: Any) -> LearnedPositions | SinusoidalPositions:
+def positions(config: OwnConfig) -> LearnedPositions | SinusoidalPositions:
     if config.positions == "learned":
         return LearnedPositions(config.context, config.embedding)
     return SinusoidalPositions(config.embedding)

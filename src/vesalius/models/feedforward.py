@@ -4,7 +4,8 @@ from torch import Tensor, nn
 
 from vesalius.errors import WrongLength
 from vesalius.families.ffnn import FeedforwardConfig
-from vesalius.models.blocks import ACTIVATIONS, Embedding
+from vesalius.models.activations import ACTIVATIONS
+from vesalius.models.blocks import Embedding
 from vesalius.models.linear import Linear
 
 

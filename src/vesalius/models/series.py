@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong
 from vesalius.families.tst import TSTConfig
-from vesalius.models.blocks import ACTIVATIONS, Block, LearnedPositions, padding_mask, positions
+from vesalius.models.activations import ACTIVATIONS
+from vesalius.models.blocks import Block, LearnedPositions, padding_mask, positions
 from vesalius.models.linear import Linear
 
 

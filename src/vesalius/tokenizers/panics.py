@@ -1,7 +1,7 @@
 """Failures of the library: bare Exceptions, and panics of Rust, which are no Exceptions.
 
-A panic prints a report past Python before it can be caught, so that it is silenced where the file
-decides whether there is one.
+A panic writes its report to stderr before Python can catch it. Where a bad file may cause one,
+stderr is silenced.
 """
 
 import os
@@ -16,7 +16,7 @@ _ERRORS = 2
 def require_failure(error: BaseException) -> None:
     """Raise an error again unless the library failed: by a bare Exception, or by a panic of Rust.
 
-    Panics are no Exceptions, so that interrupts, which are none either, must be told from them.
+    A panic is a BaseException, as an interrupt is; the two are told apart by name.
     """
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error

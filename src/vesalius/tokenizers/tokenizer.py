@@ -1,7 +1,7 @@
 """A tokenizer, whatever its kind: text to ids and back, with offsets, pieces and raw bytes.
 
-It holds one of the ``tokenizers`` library and adds what that does not give; making one is left to
-``reading`` and ``training``.
+It wraps one of the ``tokenizers`` library and adds pieces, raw bytes and errors; making one is left
+to ``reading`` and ``training``.
 """
 
 import hashlib
@@ -180,7 +180,7 @@ class Tokenizer:
             raise VesaliusError(f"the text cannot be tokenised: {error}") from error
 
     def _explain(self, text: str) -> None:
-        """Raise an error that names what in a text has no token, if that is why it failed."""
+        """Name the character or word without a token, if that is why a text failed."""
         from tokenizers.models import WordLevel
 
         for at, character in enumerate(text):

@@ -1,7 +1,7 @@
 """The training loop: one for every family and objective.
 
-All that is random in a run follows from its recipe's seed and the step, so that a run that was
-stopped goes on as if it had not been. Callbacks are told what happens.
+All random numbers of a run follow from its recipe's seed and the step: a run that is resumed gives
+the same weights as one that never stopped. Callbacks hear of every step.
 """
 
 import json
@@ -9,7 +9,7 @@ import math
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from vesalius.checkpoints.plain import read_json
 from vesalius.data.batches import Batch, Batches
 from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoRun
 from vesalius.families import family_of
+from vesalius.families.family import OwnConfig
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
 from vesalius.training import state as stored
@@ -121,7 +122,7 @@ class Run:
         with processes.rank_zero_first():  # it makes what the others find in the cache
             tokenizer = started.tokenizer if started else None
             self.source = self.objective.source(recipe, tokenizer, progress or silent)
-        self.config: Any = configured(recipe, self.objective, self.source.implied, started)
+        self.config: OwnConfig = configured(recipe, self.objective, self.source.implied, started)
         self.family = family_of(self.config).name
         self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
@@ -277,7 +278,7 @@ class Run:
     def device(self) -> torch.device:
         return self.processes.device
 
-    def _precision(self) -> Any:
+    def _precision(self) -> AbstractContextManager[object]:
         if self.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
@@ -415,7 +416,7 @@ class Run:
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 
 
-def _arrays(tensors: Mapping[Any, Tensor]) -> dict[str, np.ndarray]:
+def _arrays(tensors: Mapping[int, Tensor] | Mapping[str, Tensor]) -> dict[str, np.ndarray]:
     return {str(name): tensor.numpy() for name, tensor in tensors.items()}
 
 

@@ -1,8 +1,7 @@
 """Samples of text while a model is trained: plain, without a cache, a few dozen tokens."""
 
-from typing import Any
-
 import torch
+from torch import nn
 
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -11,7 +10,7 @@ from vesalius.training.objectives.text import prompt_ids
 
 @torch.no_grad()
 def sample(
-    network: Any,
+    network: nn.Module,
     tokenizer: Tokenizer,
     prompt: str,
     window: int,

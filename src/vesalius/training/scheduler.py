@@ -1,6 +1,6 @@
 """The learning-rate schedule: warm-up, then cosine decay, steps, or no change.
 
-It is a function of the step alone, so that a run that goes on has no scheduler's state to restore.
+It is a function of the step alone: a resumed run has no scheduler state to restore.
 """
 
 import math

@@ -15,6 +15,7 @@ from vesalius.errors import CheckpointMismatch, UnknownConfiguration
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.activations import ACTIVATIONS, BY_THEIR_NAME, TRAINED
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 
 
 def dialects() -> dict[str, Dialect]:
@@ -70,7 +71,7 @@ def _spoken(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Dialect:
     )
 
 
-def _activation(key: str, name: Any) -> str:
+def _activation(key: str, name: object) -> str:
     """Our name of an activation of theirs."""
     if isinstance(name, str) and name in BY_THEIR_NAME:
         return BY_THEIR_NAME[name]
@@ -119,12 +120,13 @@ def dialect_of(config: Config) -> Dialect:
     )
 
 
-def _require_sayable(dialect: Dialect, config: Any) -> None:
+def _require_sayable(dialect: Dialect, config: OwnConfig) -> None:
     """Refuse what their configurations have no words for."""
     s = config.symbols()
     said = {
         "key and value other than embedding / heads": s["M"] * s["d_k"] == s["Md_v"] == s["d_e"],
         "attention without biases": config.attention_bias,
+        f"the activation {config.activation}": bool(ACTIVATIONS[config.activation].theirs),
         **dialect.sayable(config),
     }
     if unsaid := [what for what, sayable in said.items() if not sayable]:
@@ -157,6 +159,9 @@ def read_state(
 def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     """Their tensors from our state, with the prefix of the class that is written."""
     dialect = dialect_of(config)
+    placed = {row.ours for row in tables.spread(dialect.rows(config), config)}
+    if left := sorted(set(state) - placed):
+        raise UnknownConfiguration(f"Hugging Face's layout has no place for {', '.join(left)}")
     bare = dialect.class_of(config) == dialect.bare
     heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.")
     return {

@@ -8,6 +8,7 @@ from vesalius.checkpoints.layout import Shape
 from vesalius.checkpoints.tables import Row, both
 from vesalius.errors import UnknownConfiguration
 from vesalius.families.config import Config
+from vesalius.families.family import OwnConfig
 
 Settings = dict[str, Any]
 
@@ -31,7 +32,7 @@ class Dialect:
     """Their classes, and what each has besides the backbone."""
     bare: str
     """The class whose tensors have no prefix."""
-    rows: Callable[[Any], list[Row]]
+    rows: Callable[[OwnConfig], list[Row]]
     tied: dict[str, str] = field(default_factory=dict)
     """Their names that repeat another tensor of theirs."""
     ignored: str = r"(?!)"
@@ -40,17 +41,17 @@ class Dialect:
     """What to say of a tensor of theirs that does not fit, by a pattern of its name."""
     heads: Callable[[Mapping[str, Any], Mapping[str, Shape]], Settings]
     """Settings of ours that follow from config.json and from what the file holds."""
-    fits: Callable[[Any], bool] = lambda config: True
+    fits: Callable[[OwnConfig], bool] = lambda config: True
     """Whether a configuration of ours is written in this dialect."""
-    sayable: Callable[[Any], dict[str, bool]] = lambda config: {}
+    sayable: Callable[[OwnConfig], dict[str, bool]] = lambda config: {}
     """What their configurations may have no words for, and whether they have here."""
-    class_of: Callable[[Any], str]
+    class_of: Callable[[OwnConfig], str]
     """The class of theirs that a configuration of ours is."""
-    written: Callable[[Any], Settings] = lambda config: {}
+    written: Callable[[OwnConfig], Settings] = lambda config: {}
     """Further keys of config.json."""
     kept: Settings = field(default_factory=dict)
     """Keys that are written unless the config.json that the model came with has them."""
-    outputs: Callable[[Any], dict[str, str]]
+    outputs: Callable[[OwnConfig], dict[str, str]]
     """What their model gives: the paper's symbol of it."""
     last_normalised: bool = False
     """Whether the last of their hidden states is the one after the final normalisation."""

@@ -1,9 +1,8 @@
 """GPT-2 and ImageGPT. Their matrices are stored transposed, with queries, keys and values fused."""
 
-from typing import Any
-
 from vesalius.checkpoints.huggingface.dialect import Dialect
 from vesalius.checkpoints.tables import TRANSPOSED, Row, both, third
+from vesalius.families.family import OwnConfig
 from vesalius.families.gpt2 import GPT2Config
 from vesalius.families.igpt import ImageGPTConfig
 
@@ -59,7 +58,7 @@ def _sayable(config: GPT2Config) -> dict[str, bool]:
     }
 
 
-def _gpt2_sayable(config: Any) -> dict[str, bool]:
+def _gpt2_sayable(config: OwnConfig) -> dict[str, bool]:
     what = "igpt whose output does not predict the start, with layer normalisation"
     return {what: getattr(config, "start_predicted", True), **_sayable(config)}
 

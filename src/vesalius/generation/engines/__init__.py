@@ -28,7 +28,7 @@ def engine(model: Model, dtype: str = "float32", threads: int | None = None) -> 
     most = os.cpu_count() or 1
     if threads is not None and not 1 <= threads <= most:
         raise ImpossibleSetting(
-            f"threads must be between 1 and {most}, as many as there are processors, got {threads}"
+            f"threads must be between 1 and {most}, the number of processors, got {threads}"
         )
     threads = threads or physical_cores()
     fingerprint = model.fingerprint()

@@ -9,7 +9,7 @@ from numpy import ndarray as Array
 from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
 from vesalius.generation.engines.sessions import Ids, Logits
 from vesalius.generation.kernels import feedforward as kernels
-from vesalius.generation.kernels.products import ACTIVATIONS
+from vesalius.generation.kernels.activations import ACTIVATIONS
 from vesalius.model import Model
 
 

@@ -7,7 +7,7 @@ from numpy import ndarray as Array
 
 from vesalius.generation.engines.compiled import LOCK, CompiledEngine, CompiledSession
 from vesalius.generation.engines.sessions import Ids, Logits
-from vesalius.generation.kernels.products import ACTIVATIONS
+from vesalius.generation.kernels.activations import ACTIVATIONS
 from vesalius.generation.kernels.recurrent import RecurrentState, RecurrentWeights, recurrent_step
 from vesalius.model import Model
 

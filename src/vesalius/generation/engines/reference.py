@@ -7,7 +7,6 @@ texts are done before a compiled engine has started.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +14,7 @@ from numpy import ndarray as Array
 
 from vesalius.equations.activations import ACTIVATIONS, softmax
 from vesalius.families import family_of
+from vesalius.families.family import OwnConfig
 from vesalius.generation.engines.sessions import Engine, Ids, Logits, Session, States
 from vesalius.model import Model
 
@@ -34,7 +34,7 @@ class ReferenceEngine(Engine):
         return self.family.session(self, slots, layer)
 
 
-def output(config: Any, state: Mapping[str, Array], states: States) -> Logits:
+def output(config: OwnConfig, state: Mapping[str, Array], states: States) -> Logits:
     """z = U h, or Eᵀ h where the two matrices are one; with a bias where there is one."""
     tied = getattr(config, "tied", False)
     logits: Array = states @ state["embedding.weight" if tied else "output.weight"].T
@@ -164,7 +164,7 @@ def normalise(x: States, weight: Array, bias: Array | None, epsilon: float) -> S
     return normalised if bias is None else normalised + bias
 
 
-def position_vectors(config: Any, state: Mapping[str, Array]) -> Float[Array, "n d_e"]:
+def position_vectors(config: OwnConfig, state: Mapping[str, Array]) -> Float[Array, "n d_e"]:
     """One vector for each position: learned, or sinusoidal."""
     if "positions.weight" in state:
         return state["positions.weight"]

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray as Array
 
 from vesalius.errors import TokenOutOfRange
+from vesalius.families.family import OwnConfig
 from vesalius.model import Model
 from vesalius.tokenizers.kinds import END_OF_TEXT
 
@@ -22,7 +23,7 @@ class Engine(ABC):
     """The weights of a model, ready to compute with."""
 
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
-        self.config: Any = model.config
+        self.config: OwnConfig = model.config
         self.dtype, self.threads = dtype, threads
         self.vocabulary = len(model.state["embedding.weight"])
         special = {} if model.tokenizer is None else model.tokenizer.special

@@ -15,7 +15,8 @@ from vesalius.generation.engines.compiled import (
 from vesalius.generation.engines.reference import normalise, position_vectors
 from vesalius.generation.engines.sessions import Ids, Logits, States
 from vesalius.generation.kernels import transformer as kernels
-from vesalius.generation.kernels.products import ACTIVATIONS, Matrices, tiled
+from vesalius.generation.kernels.activations import ACTIVATIONS
+from vesalius.generation.kernels.products import Matrices, tiled
 from vesalius.generation.kernels.vectors import LANES, ROWS
 from vesalius.model import Model
 

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from numpy import ndarray as Array
 
+from vesalius.generation.kernels.activations import NONE
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.products import NONE, Matrices, Scratch, multiply
+from vesalius.generation.kernels.products import Matrices, Scratch, multiply
 from vesalius.generation.kernels.threads import Worker, barrier, wake
 
 

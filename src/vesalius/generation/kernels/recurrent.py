@@ -5,16 +5,9 @@ from typing import NamedTuple
 
 from numpy import ndarray as Array
 
+from vesalius.generation.kernels.activations import NONE, SIGMOID, TANH, activate
 from vesalius.generation.kernels.compiling import compiled
-from vesalius.generation.kernels.products import (
-    NONE,
-    SIGMOID,
-    TANH,
-    Matrices,
-    Scratch,
-    activate,
-    multiply,
-)
+from vesalius.generation.kernels.products import Matrices, Scratch, multiply
 from vesalius.generation.kernels.threads import Worker, barrier, wake
 
 

@@ -1,7 +1,7 @@
 """A pool of threads that run one kernel together, as OpenMP's parallel regions do.
 
-Every thread runs the same kernel: it does its share of what is large, or all of what is small, and
-waits at a ``barrier`` for what the others compute. A barrier costs a fraction of a microsecond.
+Every thread runs the same kernel: large products are shared between them, small ones computed by
+each, and a ``barrier`` waits for the results of the others, in a fraction of a microsecond.
 Starting a parallel loop for each of the sixty products of a token costs ten times as much.
 """
 

@@ -7,13 +7,12 @@ import numpy as np
 from numba import uintp
 from numpy import ndarray as Array
 
+from vesalius.generation.kernels.activations import NONE, exponential
 from vesalius.generation.kernels.compiling import compiled
 from vesalius.generation.kernels.products import (
-    NONE,
     Matrices,
     Scratch,
     barrier_if_shared,
-    exponential,
     multiply,
     row_range,
     scratch_of,

@@ -14,7 +14,7 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def objective_named(name: Any) -> Objective:
+def objective_named(name: object) -> Objective:
     if name not in OBJECTIVES:
         asked = "a recipe says its objective" if name is None else f"unknown objective {name!r}"
         raise UnknownSetting(f"{asked}; {nearest(str(name), OBJECTIVES)}")

@@ -13,6 +13,7 @@ from vesalius.data import images, parts, preprocessing
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
+from vesalius.families.family import OwnConfig
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -20,6 +21,7 @@ from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
     from vesalius.training.objectives.objective import State, Sums
 
@@ -84,13 +86,13 @@ class ImageObjective(Objective):
         return preprocessing.kept(scaling)
 
     def reads(
-        self, data: ImageData, config: Any, kept: Mapping[str, Any]
+        self, data: ImageData, config: OwnConfig, kept: Mapping[str, Any]
     ) -> tuple[tuple[int, ...], Scaling | None]:
         """The shape of images that a model reads, and the scaling of their pixels."""
         scaling = preprocessing.scaling(kept, config.channels, axes=(1, 1))
         return (config.channels, config.image, config.image), scaling
 
-    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
 
 
@@ -107,7 +109,7 @@ class Pixels(ImageObjective):
         return {"levels": data.levels, "side": train.pixels.shape[-1]}
 
     def reads(
-        self, data: ImageData, config: Any, kept: Mapping[str, Any]
+        self, data: ImageData, config: OwnConfig, kept: Mapping[str, Any]
     ) -> tuple[tuple[int, ...], Scaling | None]:
         if "levels" not in kept or data.side is None:
             raise preprocessing.unfitting("levels and side", kept)
@@ -116,12 +118,12 @@ class Pixels(ImageObjective):
             raise preprocessing.unfitting(f"{most} {config.context}", kept)
         return (1, data.side, data.side), None
 
-    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         if self.masked:
             return images.MaskedPixels(levels=data.levels, ratio=data.mask_ratio, **common)
         return images.PixelSequences(levels=data.levels, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["ids"])
         return self.cross_entropy("token", logits, batch["targets"], network.training), state
 
@@ -136,10 +138,10 @@ class Pixels(ImageObjective):
 class MaskedPatches(ImageObjective):
     """Σ (ŷ − y)² over the values of masked patches."""
 
-    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return images.MaskedPatches(patch=config.patch, ratio=data.mask_ratio, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         from vesalius.models.vision import patches
 
         masked, pixels = batch["masked"], batch["pixels"]
@@ -161,10 +163,10 @@ class ImageClasses(ImageObjective):
 
     classes = "classes"
 
-    def batches(self, data: ImageData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return images.LabelledImages(shift=data.shift, mirror=data.mirror, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["pixels"]).logits
         return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 

@@ -21,7 +21,7 @@ from vesalius.data.settings import Data
 from vesalius.errors import WrongKind
 from vesalius.extras import require
 from vesalius.families import FAMILIES
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.model import PREPROCESSING, Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.settings import Recipe
@@ -29,6 +29,7 @@ from vesalius.training.settings import Recipe
 if TYPE_CHECKING:  # the table is asked without training, too
     import torch
     from torch import Tensor
+    from torch.nn import Module
 
     State = tuple[Tensor, ...] | None
     Sums = dict[str, Tensor]
@@ -80,7 +81,7 @@ class Objective:
     title: str
     losses: tuple[str, ...]
     """The sums whose means add up to the loss; the others are for looking at."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     """What the model must have for it."""
     heads: tuple[str, ...] = ()
     """The heads that the losses read, of a network that may have several."""
@@ -120,7 +121,7 @@ class Objective:
 
     # Its losses --------------------------------------------------------------
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         """Sums over a batch, and the state to carry to the next one."""
         raise AssertionError("every objective has its own")
 
@@ -148,10 +149,10 @@ class Objective:
 
     def means(
         self,
-        network: Any,
+        network: Module,
         batches: Iterable[Batch],
         device: torch.device | None = None,
-        precision: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        precision: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> dict[str, float]:
         """Validation: the means of all sums over the batches, and the loss that they come to."""
         import torch

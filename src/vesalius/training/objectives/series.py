@@ -12,6 +12,7 @@ from vesalius.data import parts, preprocessing, series
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
+from vesalius.families.family import OwnConfig
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -19,6 +20,7 @@ from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
     from vesalius.training.objectives.objective import State, Sums
 
@@ -93,7 +95,7 @@ class SeriesObjective(Objective):
         """The scaling of targets, for batches that have them."""
         return {}
 
-    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: SeriesData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         raise AssertionError("every objective has its own")
 
 
@@ -102,11 +104,11 @@ class MaskedSeries(SeriesObjective):
 
     any_stretch = True
 
-    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: SeriesData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         lengths = {"context": config.context, "mean_length": data.mask_length}
         return series.MaskedSeries(ratio=data.mask_ratio, **lengths, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         restored = network(batch["series"], batch["real"])
         return {"series": (restored - batch["target"])[batch["masked"]].square().sum()}, state
 
@@ -122,10 +124,10 @@ class SeriesClasses(SeriesObjective):
 
     classes = "outputs"
 
-    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: SeriesData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return series.LabelledSeries(context=config.context, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["series"], batch["real"])
         return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
@@ -149,10 +151,10 @@ class SeriesValues(SeriesObjective):
         of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
         return {"target_scaling": preprocessing.scaling(of_target, 1)}
 
-    def batches(self, data: SeriesData, config: Any, common: Mapping[str, Any]) -> Batches:
+    def batches(self, data: SeriesData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return series.TargetedSeries(context=config.context, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         found = network(batch["series"], batch["real"])
         return {"values": (found - batch["targets"]).square().sum()}, state
 

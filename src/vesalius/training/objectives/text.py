@@ -28,6 +28,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import family_of
+from vesalius.families.config import Config
 from vesalius.generation import forward
 from vesalius.machine import usable_cache
 from vesalius.model import Model
@@ -38,6 +39,7 @@ from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
     from vesalius.training.objectives.objective import State, Sums
 
@@ -73,11 +75,11 @@ class TextObjective(Objective):
         )
 
     def batches(
-        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+        self, data: TextData, config: Config, tokenizer: Tokenizer, common: Mapping[str, Any]
     ) -> Batches:
         raise AssertionError("every objective has its own")
 
-    def window(self, data: TextData, config: Any) -> int:
+    def window(self, data: TextData, config: Config) -> int:
         """The tokens of a window: the model's context, unless the recipe says otherwise."""
         context = getattr(config, "context", None)
         window: int = data.window or context or 64
@@ -100,18 +102,19 @@ class NextToken(TextObjective):
     writes_text = True
 
     def batches(
-        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+        self, data: TextData, config: Config, tokenizer: Tokenizer, common: Mapping[str, Any]
     ) -> Batches:
         family, window = family_of(config), self.window(data, config)
         if data.carried and family.carries_state:
             return Streams(window=window, **common)
         return Windows(window=window, single=family.window, **common)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         if "fresh" in batch:
             fresh = batch["fresh"]
             if state is None:
-                before = tuple(getattr(network, "module", network).initial_state(len(fresh)))
+                bare: Any = getattr(network, "module", network)
+                before = tuple(bare.initial_state(len(fresh)))
             else:  # with zeros where a row begins anew
                 before = tuple(part * ~fresh[None, :, None] for part in state)
             logits, after = network(batch["ids"], before)
@@ -136,7 +139,7 @@ class MaskedTokens(TextObjective):
     """What is left to evaluate where a corpus has no pairs."""
 
     def batches(
-        self, data: TextData, config: Any, tokenizer: Tokenizer, common: Mapping[str, Any]
+        self, data: TextData, config: Config, tokenizer: Tokenizer, common: Mapping[str, Any]
     ) -> Batches:
         return MaskedText(
             tokenizer=tokenizer,
@@ -169,7 +172,7 @@ class MaskedTokens(TextObjective):
         unknown = int((tokens.ids == batches.marks.get("[UNK]", -1)).sum())
         return HeldOut(served, batches, len(tokens.ids), unknown)
 
-    def sums(self, network: Any, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         chosen = batch["targets"] != IGNORED
         out = network(batch["ids"], batch["segments"], batch["real"], chosen)
         sums: Sums = {}
