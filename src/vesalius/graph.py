@@ -91,17 +91,25 @@ class Graph:
         return self.rule(step).operands(self, step.place, wide)
 
     def dependents(self, names: Collection[str]) -> set[str]:
-        """The steps that would change with any of these, which are among them."""
-        changed = set(names)
+        """The steps that would change with any of these, which are among them.
+
+        A step whose equation has no rule may depend on all that came before it.
+        """
+        changed, reached = set(names), False
         for step in self.steps:
-            if step.name not in changed and not changed.isdisjoint(self.edges[step.name]):
+            known = bool(step.equation.rules) or self.saved is not None
+            if not changed.isdisjoint(self.edges[step.name]) or (reached and not known):
                 changed.add(step.name)
+            reached = reached or step.name in changed
         return changed
 
     @cached_property
     def edges(self) -> dict[str, list[str]]:
-        """Every step with its operands."""
-        return {name: self.operands(name) for name in self._steps}
+        """Every step with its operands; none where its equation has no rule."""
+        return {
+            name: self.operands(name) if step.equation.rules or self.saved is not None else []
+            for name, step in self._steps.items()
+        }
 
     def sources(self, names: Iterable[str]) -> set[str]:
         """The steps that these are made of, at one remove or more."""
