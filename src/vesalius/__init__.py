@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.heads import heads as heads
+    from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
@@ -51,7 +53,9 @@ _PUBLIC = {
     "evaluate": "vesalius.evaluation:evaluate",
     "fill": "vesalius.filling:fill",
     "generate": "vesalius.generation.decoding:generate",
+    "heads": "vesalius.analyses.heads:heads",
     "inspect": "vesalius.inspection:inspect",
+    "lens": "vesalius.analyses.lens:lens",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",
     "next_sentence": "vesalius.filling:next_sentence",
