@@ -17,6 +17,8 @@ from rich.text import Text
 
 import vesalius
 from vesalius import specimens
+from vesalius.analyses.heads import Heads
+from vesalius.analyses.lens import Lens
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -267,7 +269,7 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Inspection)
+RESULTS += (NextSentence, Embeddings, Classification, Inspection, Lens, Heads)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:
@@ -319,6 +321,8 @@ def json_page() -> str:
         "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
         "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
         "Trace, `dissect`": vesalius.dissect(gpt, "He shook his").to_json(),
+        "Lens, `lens`": vesalius.lens(vesalius.dissect(gpt, "He shook his"), " head").to_json(),
+        "Heads, `heads`": vesalius.heads(gpt, "He shook his").to_json(),
         "Model": gpt.to_json(),
         "Tokenizer.to_json(text), `tokenize`": gpt.tokenizer.to_json("He shook"),
         "Generation, `generate`": generated.to_json(),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vesalius import errors as errors
     from vesalius import families as families
     from vesalius.analyses.attribution import attribute as attribute
+    from vesalius.analyses.heads import heads as heads
+    from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
@@ -41,6 +43,8 @@ __version__ = "0.1.0"
 _MODULES = ("equations", "errors", "families")
 _NAMES = {
     "analyses.attribution": ("attribute",),
+    "analyses.heads": ("heads",),
+    "analyses.lens": ("lens",),
     "analyses.unfolding": ("unfold",),
     "classification": ("classify",),
     "counting": ("cost", "count"),

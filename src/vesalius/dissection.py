@@ -196,19 +196,59 @@ class Trace(Mapping[str, Array], Shown):
             found["prepared"] = self.prepared
         return found
 
-    def read_out(self, layer: int) -> Array:
-        """The logit lens: distributions over the vocabulary, read from the states after ``layer``.
+    def read_out(self, layer: int | str) -> Array:
+        """The logit lens: distributions of words or classes, read from the states after ``layer``.
 
         The states go through what follows the last layer in this model: the final normalisation of
-        variant 2, BERT's MLM head, and the output embedding.
+        variant 2, BERT's MLM head, the output embedding, a head of classes. ``"C[3]"`` reads
+        between attention and feedforward network. Models that restore values give values.
         """
+        outputs = self.read_logits(layer)
+        return eq.softmax(outputs) if self.tells_odds else outputs
+
+    def read_logits(self, layer: int | str) -> Array:
+        """What ``read_out`` takes the softmax of, where it takes one."""
         if self.model is None:
             raise WrongKind("a trace read from a file has no model to read out with")
-        read = family_of(self.model.config).read_out
+        config = self.model.config
+        read = family_of(config).read_out
         if read is None:
             raise WrongKind(f"{self.family} has no states to read words from at every layer")
-        words: Array = read(self.model.parameters, self[f"H[{layer}]"])
-        return words
+        states = self.states(layer)
+        logits: Array = read(self.model.parameters, states, config.symbols(), self.real())
+        return logits
+
+    def states(self, layer: int | str) -> Array:
+        """The states after a layer, by its number or their name, as in ``"C[3]"``.
+
+        Those of recurrent models, ``h[2,1]`` to ``h[2,n]``, stand side by side; before the first
+        layer they are the embeddings.
+        """
+        known = self.steps.passed
+        if isinstance(layer, str):
+            name = layer
+        elif "H[0]" in known:
+            name = f"H[{arguments.whole('layer', layer)}]"
+        else:
+            name = f"h[{arguments.whole('layer', layer)}]" if layer != 0 else "X"
+        start = name.removesuffix("]") + ","
+        columns = [step for step in known if step.startswith(start)] if name[0] == "h" else []
+        if columns:
+            return np.stack([self[step] for step in columns], axis=1)
+        return self[name]
+
+    def real(self) -> Array | None:
+        """Of a series: which columns are no padding. None where there can be no padding."""
+        if self.model is None or family_of(self.model.config).reads != "series":
+            return None
+        attended: Array = np.isfinite(self["S"][0])
+        return attended
+
+    @property
+    def tells_odds(self) -> bool:
+        """Whether what the model gives are words or classes, which have probabilities."""
+        words = "Y_hat" in self.steps.passed or "y_hat" in self.steps.passed
+        return words or bool(self.class_names)
 
     def save(self, file: str | Path) -> None:
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""
@@ -272,6 +312,7 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
                     f"{_beside(file)} calls a step {entry['name']!r} whose symbol and place are "
                     f"{entry['symbol']!r} and {entry['place']!r}"
                 )
+        steps.passed = dict.fromkeys(steps.names())
         about = {key: description.get(key) for key in ("tokens", "classes", "prepared")}
         given = description.get("given")
         return Trace(

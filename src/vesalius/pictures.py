@@ -5,6 +5,7 @@ square-root scale. Text takes the page's colour, so that pictures can be read on
 """
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -26,6 +27,9 @@ STYLE = (
 )
 
 
+SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
+
+
 def grid(
     values: Array,
     rows: Sequence[str],
@@ -33,17 +37,19 @@ def grid(
     title: str = "",
     axes: tuple[str, str] = ("", ""),
     signed: bool = True,
+    words: Sequence[Sequence[str]] | None = None,
 ) -> str:
-    """A heat map with its numbers; NaN is left blank."""
+    """A heat map with its numbers, or with ``words`` in their place; NaN is left blank."""
     values = np.asarray(values, dtype=np.float64)
-    wide = max(CELL, *(_width(_cut(name)) + 8 for name in columns)) if len(columns) else CELL
-    left = 14 + max((_width(_cut(name)) for name in rows), default=0) + 8
-    top = 46 if title else 30
+    written = [*columns, *(word for row in words or () for word in row)]
+    wide = max((CELL, *(_width(_cut(name)) + 8 for name in written)))
+    left = 14 + max((_width(_cut(name)) for name in (*rows, axes[0])), default=0) + 8
+    top = (46 if title else 30) + (14 if axes[1] else 0)
     finite = np.abs(values[np.isfinite(values)])
     limit = float(np.quantile(finite, 0.995)) if finite.size else 1.0
     parts = [_title(title), _text(left, top - 22, axes[1], "faint") if axes[1] else ""]
     if axes[0]:
-        parts.append(_text(left - 8, top - 22, axes[0], "faint", "end"))
+        parts.append(_text(left - 8, top - 6, axes[0], "faint", "end"))
     for j, name in enumerate(columns):
         parts.append(_text(left + (j + 0.5) * wide, top - 6, _cut(name), "", "middle"))
     for i, name in enumerate(rows):
@@ -54,15 +60,18 @@ def grid(
             if not math.isfinite(value):
                 continue
             colour, light = _colour(float(value), limit or 1.0, signed)
-            told = escape(f"{name} · {columns[j]}: {value:.6g}")
+            word = "" if words is None else f" {words[i][j]}"
+            told = escape(f"{name} · {columns[j]}:{word} {value:.6g}")
             kind = "cell light" if light else "cell"
+            inside = _number(float(value)) if words is None else _cut(words[i][j])
             parts.append(
                 f'<g><title>{told}</title><rect x="{x:.1f}" y="{y}" width="{wide - 1:.1f}" '
                 f'height="23" fill="{colour}"/>'
-                + _text(x + wide / 2 - 0.5, y + 15.5, _number(float(value)), kind, "middle")
+                + _text(x + wide / 2 - 0.5, y + 15.5, inside, kind, "middle")
                 + "</g>"
             )
-    return _svg(left + len(columns) * wide + 12, top + len(rows) * 24 + 10, parts)
+    across = max(left + len(columns) * wide + 12, _titled(title))
+    return _svg(across, top + len(rows) * 24 + 10, parts)
 
 
 def bars(rows: Sequence[tuple[str, float]], title: str = "", note: str = "") -> str:
@@ -90,7 +99,47 @@ def bars(rows: Sequence[tuple[str, float]], title: str = "", note: str = "") -> 
     )
     if note:
         parts.append(_text(14, bottom + 16, note, "faint"))
-    return _svg(left + room + 120, bottom + (26 if note else 10), parts)
+    return _svg(max(left + room + 120, _titled(title)), bottom + (26 if note else 10), parts)
+
+
+def mosaic(
+    maps: Array, rows: Sequence[str], columns: Sequence[str], title: str = "", pixel: int = 6
+) -> str:
+    """Small maps of shares in rows and columns, each on its own scale and without numbers."""
+    maps = np.asarray(maps, dtype=np.float64)
+    high, wide = maps.shape[2] * pixel, max(maps.shape[3] * pixel, _width(max(columns, key=len)))
+    left, top = 14 + max(map(_width, rows)) + 8, 46 if title else 30
+    parts = [_title(title)]
+    for j, name in enumerate(columns):
+        parts.append(_text(left + j * (wide + 10) + wide / 2, top - 6, name, "", "middle"))
+    for i, name in enumerate(rows):
+        y = top + i * (high + 10)
+        parts.append(_text(left - 8, y + high / 2 + 4, name, "", "end"))
+        for j, other in enumerate(columns):
+            x, most = left + j * (wide + 10), float(np.nanmax(maps[i, j])) or 1.0
+            parts.append(f"<g><title>{escape(f'{name} · {other}: at most {most:.4g}')}</title>")
+            for (r, c), value in np.ndenumerate(maps[i, j]):
+                colour, _ = _colour(float(value), most, signed=False)
+                parts.append(
+                    f'<rect x="{x + c * pixel:.1f}" y="{y + r * pixel}" width="{pixel}" '
+                    f'height="{pixel}" fill="{colour}"/>'
+                )
+            parts.append("</g>")
+    across = max(left + len(columns) * (wide + 10) + 12, _titled(title))
+    return _svg(across, top + len(rows) * (high + 10), parts)
+
+
+def beside(pictures: Sequence[str], wide: int = 1000) -> str:
+    """Several pictures in one, in rows of as many as fit."""
+    parts, left, top, most, across = [], 0, 0, 0, 0
+    for picture in pictures:
+        width, height = map(int, SIZE.search(picture).groups())  # type: ignore[union-attr]
+        if left and left + width > wide:
+            left, top, most = 0, top + most + 10, 0
+        parts.append(picture.replace("<svg ", f'<svg x="{left}" y="{top}" ', 1))
+        left, most = left + width + 10, max(most, height)
+        across = max(across, left)
+    return _svg(across, top + most, parts)
 
 
 def save(svg: str, file: str | Path) -> None:
@@ -133,6 +182,11 @@ def _cut(text: str, most: int = 14) -> str:
 
 def _title(text: str) -> str:
     return _text(14, 18, text, "title") if text else ""
+
+
+def _titled(text: str) -> float:
+    """The width that a title needs."""
+    return 28 + 6.8 * len(text) if text else 0
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:

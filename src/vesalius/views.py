@@ -18,6 +18,7 @@ class Cell:
     below: str = ""
     """A second line, fainter."""
     bold: bool = False
+    faint: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ STYLE = """
 .vesalius tr + tr td { border-top: 1px solid rgba(128, 128, 128, .18) }
 .vesalius .right { text-align: right; font-variant-numeric: tabular-nums }
 .vesalius small { display: block; font-size: 92%; opacity: .65 }
+.vesalius .faint { opacity: .55 }
 .vesalius p { margin: .3em .6em; white-space: pre-wrap }
 """
 
@@ -121,6 +123,7 @@ def _table(table: Table) -> str:
 def _cell(table: Table, tag: str, column: int, given: object) -> str:
     cell = given if isinstance(given, Cell) else Cell(str(given))
     text = f"<b>{escape(cell.text)}</b>" if cell.bold else escape(cell.text)
+    text = f'<span class="faint">{text}</span>' if cell.faint else text
     below = f"<small>{escape(cell.below)}</small>" if cell.below else ""
     kinds = " ".join(name for name in ("right", "prose") if column in getattr(table, name))
     opening = f'<{tag} class="{kinds}">' if kinds else f"<{tag}>"

@@ -67,7 +67,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     if step is None:
         raise WrongKind(f"this {trace.family} has no head whose outputs could be a target")
     value = trace[step]
-    column = _column(trace, value, position)
+    column = column_of(trace, value, position)
     if step == "Omega_hat":
         raise WrongKind(
             f"{trace.family} restores values; a target is one of them: "
@@ -111,7 +111,8 @@ def _cell(trace: Trace, step: str, at: Sequence[Any]) -> Target:
     return Target(step, ((cell, 1.0),), label, likelihood=step in ("Z", "z_C"))
 
 
-def _column(trace: Trace, value: Array, position: int | None) -> int:
+def column_of(trace: Trace, value: Array, position: int | None) -> int:
+    """The column that is meant by a position: the last unless said, or the one that is masked."""
     if value.ndim == 1:
         if position is not None:
             raise WrongKind(f"this {trace.family} has one output, whatever the position")

@@ -23,7 +23,7 @@ __all__ = ["Settings", "cli", "json_option", "main"]
 
 SUBJECTS: dict[str, list[click.Command]] = {
     "Anatomy": [anatomy.models, anatomy.equations, anatomy.count, anatomy.dissect, anatomy.verify],
-    "Analyses": [analyses.unfold, analyses.attribute],
+    "Analyses": [analyses.unfold, analyses.attribute, analyses.lens, analyses.heads],
     "Checkpoints": [checkpoints.specimens, checkpoints.inspect, checkpoints.convert],
     "Use": [
         generation.generate,

@@ -1,46 +1,56 @@
 """Verbs that ask a model at work: how a number was made, what it is owed to, what it depends on."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.options import complete_models, extra_option, json_option, load
+from vesalius.cli.options import complete_models, extra_option, ids_of, json_option, load
+
+if TYPE_CHECKING:
+    from vesalius.model import Model
+
+
+class Drawn(Protocol):
+    """A result that can be shown and drawn."""
+
+    def plot(self, file: str | Path) -> None: ...
+
+
+def asking(command: Callable[..., None]) -> click.Command:
+    """A verb on what a MODEL does with a TEXT."""
+    command = extra_option(json_option(command))
+    command = click.argument("text")(command)
+    return click.command()(click.argument("model", shell_complete=complete_models)(command))
+
 
 target_option = click.option(
     "--target",
     "targets",
     multiple=True,
-    help="A word or class as the model writes it, twice for a difference; else the likeliest.",
+    metavar="WORD",
+    help="A word with its space, a class, an id or a cell as Omega_hat(3, 7); twice for a "
+    "difference. The likeliest unless said.",
 )
 position_option = click.option(
-    "--position",
-    type=int,
-    help="The token after which words are read. [default: the last, or [MASK]]",
+    "--position", type=int, help="The token that is read, from 0; the last or [MASK] unless said."
 )
 plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a picture to this file, .svg or .png.",
+    help="Draw it to a file, .svg or .png.",
 )
 
 
-def target_of(targets: tuple[str, ...]) -> Any:
-    """None, one word or several."""
-    return (targets[0] if len(targets) == 1 else targets) if targets else None
-
-
-@click.command()
-@click.argument("model", shell_complete=complete_models)
-@click.argument("text")
+@asking
 @click.argument("step")
 @click.argument("at", metavar="[ROW [COLUMN]]", type=int, nargs=-1)
 @click.option(
     "--top", type=click.IntRange(0), default=12, show_default=True, help="Terms told one by one."
 )
-@extra_option
-@json_option
 def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_json: bool) -> None:
     """How one number was made: the terms of STEP at ROW and COLUMN, counted from 0.
 
@@ -51,21 +61,18 @@ def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_j
     from vesalius.analyses.unfolding import unfold as run
     from vesalius.dissection import dissect
 
-    found = run(dissect(load(model), text), step, *at, top=top)
+    loaded = load(model)
+    found = run(dissect(loaded, _given(loaded, text)), step, *at, top=top)
     terminal.show_result(found, as_json)
 
 
-@click.command()
-@click.argument("model", shell_complete=complete_models)
-@click.argument("text")
+@asking
 @target_option
 @position_option
 @click.option("--neurons", is_flag=True, help="Tell feedforward networks by neuron.")
 @click.option("--sources", metavar="HEAD", help="Tell a head, as P[3,4], by the tokens it read.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Parts told.")
 @plot_option
-@extra_option
-@json_option
 def attribute(
     model: str,
     text: str,
@@ -86,10 +93,246 @@ def attribute(
     from vesalius.analyses.attribution import attribute as run
     from vesalius.dissection import dissect
 
-    trace = dissect(load(model), text)
-    found = run(trace, target_of(targets), position, neurons=neurons, sources=sources)
+    loaded = load(model)
+    trace = dissect(loaded, _given(loaded, text))
+    found = run(trace, _target(loaded, targets), position, neurons=neurons, sources=sources)
+    _told(found, plot, as_json, found.first(top))
+
+
+@asking
+@click.option("--steps", default="P[*,*]", show_default=True, help="What is replaced, one by one.")
+@target_option
+@position_option
+@plot_option
+def ablate(
+    model: str,
+    text: str,
+    steps: str,
+    targets: tuple[str, ...],
+    position: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """What a word or class is worth without each step: ablation by zeros.
+
+    All heads are switched off one by one, unless STEPS says else: 'A, D' are sublayers, 'H[2]@1' is
+    a token position. The target is the likeliest word or class unless said.
+
+    Example: vesalius ablate gpt "He shook his" --target " head"
+    """
+    from vesalius.analyses.ablation import ablate as run
+
+    loaded = load(model)
+    given, target = _given(loaded, text), _target(loaded, targets)
+    with terminal.counting("ablation") as progress:
+        found = run(loaded, given, steps, target, position=position, progress=progress)
+    _told(found, plot, as_json)
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_models)
+@click.argument("clean")
+@click.argument("corrupted")
+@click.option("--steps", default="H[*]", show_default=True, help="What is patched, one by one.")
+@target_option
+@click.option("--whole", is_flag=True, help="All token positions of a step at once.")
+@plot_option
+@extra_option
+@json_option
+def patch(
+    model: str,
+    clean: str,
+    corrupted: str,
+    steps: str,
+    targets: tuple[str, ...],
+    whole: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Which values of the CLEAN run bring its answer back in the CORRUPTED one.
+
+    Each step's value at each token position is taken from the clean run in turn, which is known as
+    activation patching. Both texts have the same number of tokens.
+
+    Example: vesalius patch gpt "He shook his" "He opened his"
+    """
+    from vesalius.analyses.patching import patch as run
+
+    loaded, positions = load(model), "all" if whole else None
+    texts, target = [_given(loaded, text) for text in (clean, corrupted)], _target(loaded, targets)
+    with terminal.counting("patching") as progress:
+        found = run(loaded, *texts, steps, target, positions, progress)
+    _told(found, plot, as_json)
+
+
+@asking
+@target_option
+@click.option("--position", type=int, help="The token that is read; all unless said, from 0.")
+@click.option(
+    "--top", type=click.IntRange(1), default=1, show_default=True, help="Likeliest of each depth."
+)
+@plot_option
+def lens(
+    model: str,
+    text: str,
+    targets: tuple[str, ...],
+    position: int | None,
+    top: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """The logit lens: what MODEL would say at every depth.
+
+    The states of TEXT go through what follows the last layer: after attention as C[l], after the
+    feedforward network as H[l]. Of a --target the rank and probability by depth are told. TEXT is a
+    file for images and series, and token ids where there is no tokenizer.
+
+    Example: vesalius lens gpt "He shook his" --target " head"
+    """
+    from vesalius.analyses.lens import lens as run
+    from vesalius.dissection import dissect
+
+    loaded = load(model)
+    found = run(dissect(loaded, _given(loaded, text)), _target(loaded, targets), position, top)
+    _told(found, plot, as_json)
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_models)
+@click.argument("texts", metavar="TEXT...", nargs=-1, required=True)
+@target_option
+@click.option(
+    "--by", metavar="SCORE", help="What to sort by: induction, previous, entropy, effect."
+)
+@click.option("--effects/--no-effects", default=True, help="Whether to cut each head once.")
+@plot_option
+@extra_option
+@json_option
+def heads(
+    model: str,
+    texts: tuple[str, ...],
+    targets: tuple[str, ...],
+    by: str | None,
+    effects: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """What every attention head of MODEL does.
+
+    Where it looks in each TEXT, and what depends on it: previous-token heads, induction heads and
+    heads that rest on the first token are told by their shares of attention, heads of a vit by the
+    offset in the picture. TEXT is a file for images and series, and token ids where there is no
+    tokenizer.
+
+    Example: vesalius heads gpt "He shook his head, he shook" --by previous
+    """
+    from vesalius.analyses.heads import heads as run
+
+    loaded = load(model)
+    given = [_given(loaded, text) for text in texts]
+    found = run(loaded, given, _target(loaded, targets), effects)
+    if plot is not None:
+        found.plot(plot, by)
+    if as_json:
+        return terminal.show_json(found.to_json(by))
+    return terminal.show(*found.told(by))
+
+
+@asking
+@target_option
+@position_option
+@plot_option
+def gradient(
+    model: str,
+    text: str,
+    targets: tuple[str, ...],
+    position: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """The gradient of a logit or value at every step, and the saliency of every token.
+
+    TEXT is what MODEL reads; for images and series it is a file. Needs PyTorch.
+
+    Example: vesalius gradient gpt "He shook his" --target " head"
+    """
+    from vesalius.analyses.gradients import gradient as run
+
+    loaded = load(model)
+    found = run(loaded, _given(loaded, text), _target(loaded, targets), position)
+    _told(found, plot, as_json)
+
+
+@click.command()
+@click.argument("a", shell_complete=complete_models)
+@click.argument("b", shell_complete=complete_models)
+@click.argument("text", required=False)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="Round the weights of B; int8 as generation does it.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=1e-5,
+    show_default=True,
+    help="Relative norm of a difference from which on a step diverges.",
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Words of a position."
+)
+@plot_option
+@extra_option
+@json_option
+def diff(
+    a: str,
+    b: str,
+    text: str | None,
+    dtype: str,
+    tolerance: float,
+    top: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Which parameters of model B moved from those of A, and what that does to a TEXT.
+
+    With a TEXT: the first step that diverges, KL divergences in nats, words gained and lost.
+
+    Example: vesalius diff gpt gpt "He shook his" --dtype int8
+    """
+    from vesalius.analyses.differences import diff as run
+
+    first = load(a)
+    second = first if a == b else load(b)
+    given = None if text is None else _given(first, text)
+    _told(run(first, second, given, dtype_b=dtype, tolerance=tolerance, top=top), plot, as_json)
+
+
+def _given(model: "Model", text: str) -> Any:
+    """A text or file as it is; token ids for models that read tokens and have no tokenizer."""
+    from vesalius.inputs import reads_arrays
+
+    return text if model.tokenizer is not None or reads_arrays(model) else ids_of(text)
+
+
+def _target(model: "Model", said: tuple[str, ...]) -> Any:
+    """The target as the library takes it: none, one, two to compare, or a cell of a step."""
+    from vesalius.inputs import class_names
+
+    if len(said) == 1:
+        cell = re.fullmatch(r"\s*(\w+(?:\[[\d,]+\])?)\(([\d\s,]+)\)\s*", said[0])
+        if cell is not None:
+            return cell[1], *map(int, cell[2].replace(",", " ").split())
+    named = model.tokenizer is not None or class_names(model)
+    each = tuple(word if named else ids_of(word)[0] for word in said)
+    return each if len(each) > 1 else each[0] if each else None
+
+
+def _told(found: Drawn, plot: Path | None, as_json: bool, told: Any = None) -> None:
+    """Draw a result where that is wanted, and show it, or as much of it as is to be told."""
     if plot is not None:
         found.plot(plot)
-    if as_json:
-        return terminal.show_json(found.to_json())
-    return terminal.show(found.first(top))
+    terminal.show_result(found if as_json or told is None else told, as_json)

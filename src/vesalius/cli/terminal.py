@@ -355,7 +355,7 @@ def _text(cell: object, style: str = "") -> "Text":
         return cell
     if not isinstance(cell, Cell):
         return Text(str(cell), style=style)
-    text = Text(cell.text, style="bold" if cell.bold else "")
+    text = Text(cell.text, style="bold" if cell.bold else "dim" if cell.faint else "")
     return text.append(f"\n{cell.below}", style="dim") if cell.below else text
 
 

@@ -1,8 +1,8 @@
 """Whole forward passes, one for each kind of model: the backbone once, then every head there is.
 
 A run takes the parameter set, the input and the configuration in the paper's letters; a trace
-records what it computes. ``read_next_words`` and ``read_masked_words`` give the words that the
-states of any layer stand for, which is known as the logit lens.
+records what it computes. The functions that begin with ``read`` take states of any layer through
+what follows the last, to logits or values, which is known as the logit lens.
 """
 
 from typing import Any
@@ -21,8 +21,11 @@ from vesalius.equations.parameters import (
     ViT,
 )
 from vesalius.equations.words import OneHot
+from vesalius.errors import WrongKind, WrongLength
 
 Symbols = dict[str, Any]
+Real = Bool[Array, " n"] | None
+"""Which columns are no padding; all, if left out."""
 
 
 def feedforward(theta: FeedforwardLM, Omega: OneHot, symbols: Symbols) -> None:
@@ -66,19 +69,65 @@ def tst(
     theta: TST,
     series: Float[Array, "C n"],
     symbols: Symbols,
-    real: Bool[Array, " n"] | None = None,
+    real: Real = None,
 ) -> None:
     """``real`` are the time steps at which anything is known; all, if left out."""
     head = eq.tst_series if symbols["series"] else eq.tst_outputs
     head(theta, series, real)
 
 
-def read_next_words(theta: TransformerLM, H: Float[Array, "d_e n"]) -> Float[Array, "V n"]:
+def read_next_words(
+    theta: TransformerLM, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
+) -> Float[Array, "V n"]:
     """Through the final normalisation of variant 2 and the output embedding."""
     H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
-    return eq.softmax(eq.logits(theta.E.T if theta.U is None else theta.U, H))
+    return eq.logits(theta.E.T if theta.U is None else theta.U, H)
 
 
-def read_masked_words(theta: Bert, H: Float[Array, "d_e n"]) -> Float[Array, "V n"]:
+def read_masked_words(
+    theta: Bert, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
+) -> Float[Array, "V n"]:
     """Through BERT's MLM head."""
-    return eq.softmax(eq.bert_mlm_logits(theta, H))
+    return eq.bert_mlm_logits(theta, H)
+
+
+def read_recurrent_words(
+    theta: ElmanLM | LSTMLM, H: Float[Array, "d_o n"], symbols: Symbols, real: Real = None
+) -> Float[Array, "V n"]:
+    """Through the output embedding, which states of other widths do not fit."""
+    U = theta.E.T if theta.U is None else theta.U
+    if H.shape[0] != U.shape[1]:
+        raise WrongLength(
+            f"the output embedding reads {U.shape[1]} numbers, these states have {H.shape[0]}; "
+            f"layers 1 to {symbols['L']} can be read"
+        )
+    return eq.logits(U, H, theta.b_U)
+
+
+def read_window_words(
+    theta: FeedforwardLM, h: Float[Array, " d_h"], symbols: Symbols, real: Real = None
+) -> Float[Array, " V"]:
+    """Through the output embedding."""
+    return eq.logits_of_vector(theta.U, h, theta.b_U)
+
+
+def read_image(
+    theta: ViT, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
+) -> Float[Array, " classes"] | Float[Array, "P2C patches"]:
+    """Through the final normalisation: classes by the class token, or else restored patches."""
+    H = eq.normalise_output(theta.Xi_e, H)
+    if theta.Pi_Y is not None:
+        return eq.class_logits(theta.Pi_Y, H[:, 0])
+    if theta.Pi_R is not None:
+        return eq.reconstruct_patches(theta.Pi_R, H[:, 1:])
+    raise WrongKind("this model has neither a class head nor a masked-patch head to read through")
+
+
+def read_series(
+    theta: TST, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
+) -> Float[Array, " outputs"] | Float[Array, "C n"]:
+    """Through the activation and the output layer; padding counts for nothing."""
+    H = eq.activate_output(theta.g, H)
+    if symbols["series"]:
+        return eq.series_output(theta.Pi_Y, H)
+    return eq.flat_output(theta.Pi_Y, eq.concatenate(H if real is None else H * real))

@@ -83,7 +83,8 @@ class Family:
     session: Lazy | None = None
     """``session(engine, slots, layer)``: sequences on the reference engine, in NumPy."""
     read_out: Lazy | None = None
-    """``read_out(theta, H)``: the words that states of any layer give, known as logit lens."""
+    """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
+    known as logit lens."""
 
     # How it is stored.
     layout: Lazy

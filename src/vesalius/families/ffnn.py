@@ -79,6 +79,7 @@ FAMILY = Family(
     outputs=lambda config: {"z": ""},
     engine=Lazy("vesalius.generation.engines.feedforward:FeedforwardEngine"),
     session=Lazy("vesalius.generation.engines.reference:FeedforwardSession"),
+    read_out=Lazy("vesalius.equations.runs:read_window_words"),
     layout=Lazy("vesalius.checkpoints.layout:FFNN"),
     layers={
         "PyTorch": Lazy("vesalius.checkpoints.libraries:TORCH_DENSE"),

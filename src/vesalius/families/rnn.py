@@ -62,6 +62,7 @@ FAMILY = Family(
     outputs=lambda config: {"Z": ""},
     engine=Lazy("vesalius.generation.engines.recurrent:RecurrentEngine"),
     session=Lazy("vesalius.generation.engines.reference:RecurrentSession"),
+    read_out=Lazy("vesalius.equations.runs:read_recurrent_words"),
     layout=Lazy("vesalius.checkpoints.layout:ELMAN"),
     layers={
         "PyTorch": Lazy("vesalius.checkpoints.libraries:TORCH_RECURRENT"),

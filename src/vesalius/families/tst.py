@@ -96,6 +96,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:tst"),
     network=Lazy("vesalius.models:TSTNetwork"),
     outputs=lambda config: {"Omega_hat" if config.head == "series" else "z": ""},
+    read_out=Lazy("vesalius.equations.runs:read_series"),
     layout=Lazy("vesalius.checkpoints.layout:TST"),
     libraries={"mvts_transformer": Lazy("vesalius.checkpoints.libraries:MVTS")},
     reads="series",

@@ -142,6 +142,7 @@ FAMILY = Family(
         "z": "logits",
         "Omega_hat": "patches",
     },
+    read_out=Lazy("vesalius.equations.runs:read_image"),
     layout=Lazy("vesalius.checkpoints.layout:VIT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.vit:VIT"),),
     libraries={"timm": Lazy("vesalius.checkpoints.libraries:TIMM")},

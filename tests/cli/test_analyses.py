@@ -1,0 +1,62 @@
+"""Verbs that ask a model at work."""
+
+import json
+
+import numpy as np
+import pytest
+from processes import is_complaint, shown, vesalius
+
+
+def test_unfold_tells_the_terms_of_a_number():
+    told = json.loads(shown("unfold", "gpt", "He shook his", "Z", "769", "2", "--json"))
+    assert told["step"] == "Z"
+
+
+def test_lens_shows_every_depth_and_the_target(tmp_path):
+    text = shown("lens", "gpt", "He shook his", "--target", " head")
+    for word in ("H[0]", "C[4]", "·head", "probability", "rank"):
+        assert word in text
+    file = tmp_path / "lens.png"
+    told = json.loads(shown("lens", "gpt", "He shook his", "--json", "--plot", str(file)))
+    assert told["likeliest"][-1][-1][0]["name"] == " head"
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_heads_are_sorted_by_what_is_asked(tmp_path):
+    text = "He shook his head, and he shook his"
+    file = tmp_path / "heads.svg"
+    arguments = ["heads", "gpt", text, "It was", "--by", "induction", "--plot", str(file)]
+    told = json.loads(shown(*arguments, "--json"))
+    shares = [head["induction"] for head in told["heads"]]
+    assert shares == sorted(shares, reverse=True)
+    assert told["texts"] == 2
+    assert file.read_text().startswith("<svg")
+    table = shown("heads", "gpt", text, "--by", "induction", "--no-effects")
+    assert "effect" not in table
+    assert "queries that had such a position" in table
+
+
+def test_models_without_a_tokenizer_read_ids_and_those_of_images_files(tmp_path):
+    told = json.loads(shown("lens", "igpt", "1 2 3", "--target", "2", "--json"))
+    assert told["target"]["target"]["cells"][0]["at"] == [2, 2]
+    np.save(tmp_path / "image.npy", np.zeros((28, 28), np.uint8))
+    file = str(tmp_path / "image.npy")
+    assert "[class]" in shown("lens", "vit", file, "--target", "Bag")
+    assert "strongest" in shown("heads", "vit", file, "--by", "offset")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lens", "gpt", "He", "--target", "umbrellas"], "a target is one token"),
+        (["lens", "gpt", "He", "--position", "4"], "position must be below"),
+        (["heads", "lstm", "He"], "lstm has no attention heads"),
+        (["heads", "gpt", "He", "--by", "nothing"], "unknown score 'nothing'"),
+        (["heads", "gpt"], "Missing argument 'TEXT...'"),
+    ],
+)
+def test_what_cannot_be_asked_gets_one_line(arguments, message):
+    done = vesalius(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert is_complaint(done.stderr)
