@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.ablation import ablate as ablate
+    from vesalius.analyses.patching import patch as patch
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
     from vesalius.dissection import read_trace as read_trace
+    from vesalius.edits import from_trace as from_trace
+    from vesalius.edits import mean as mean
+    from vesalius.edits import noise as noise
+    from vesalius.edits import scale as scale
+    from vesalius.edits import zero as zero
     from vesalius.embedding import embed as embed
     from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
@@ -41,6 +48,7 @@ _PUBLIC = {
     "equations": "vesalius.equations",
     "errors": "vesalius.errors",
     "families": "vesalius.families",
+    "ablate": "vesalius.analyses.ablation:ablate",
     "classify": "vesalius.classification:classify",
     "configuration": "vesalius.families:configuration",
     "cost": "vesalius.counting:cost",
@@ -50,18 +58,24 @@ _PUBLIC = {
     "embed": "vesalius.embedding:embed",
     "evaluate": "vesalius.evaluation:evaluate",
     "fill": "vesalius.filling:fill",
+    "from_trace": "vesalius.edits:from_trace",
     "generate": "vesalius.generation.decoding:generate",
     "inspect": "vesalius.inspection:inspect",
     "load": "vesalius.model:load",
+    "mean": "vesalius.edits:mean",
     "Model": "vesalius.model:Model",
     "next_sentence": "vesalius.filling:next_sentence",
+    "noise": "vesalius.edits:noise",
+    "patch": "vesalius.analyses.patching:patch",
     "random_parameters": "vesalius.families:random_parameters",
     "read_trace": "vesalius.dissection:read_trace",
+    "scale": "vesalius.edits:scale",
     "similar": "vesalius.embedding:similar",
     "tracing": "vesalius.equations.tracing:tracing",
     "train": "vesalius.training:train",
     "unfold": "vesalius.analyses.unfolding:unfold",
     "verify": "vesalius.verification:verify",
+    "zero": "vesalius.edits:zero",
 }
 
 __all__ = [*_PUBLIC]
