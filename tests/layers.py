@@ -9,7 +9,7 @@ LAYERS = [
     {"training"},
     {"dissection", "filling", "embedding"},
     {"generation"},
-    {"inputs", "capabilities", "steps", "graph", "pictures", "counting"},
+    {"inputs", "capabilities", "steps", "edits", "graph", "pictures", "counting"},
     {"model"},
     {"data"},
     {"tokenizers"},

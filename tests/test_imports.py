@@ -105,6 +105,7 @@ def test_imports_only_point_down(file):
 def test_the_public_names_are_those():
     assert sorted(vesalius.__all__) == [
         "Model",
+        "ablate",
         "attribute",
         "classify",
         "configuration",
@@ -118,19 +119,25 @@ def test_the_public_names_are_those():
         "evaluate",
         "families",
         "fill",
+        "from_trace",
         "generate",
         "heads",
         "inspect",
         "lens",
         "load",
+        "mean",
         "next_sentence",
+        "noise",
+        "patch",
         "random_parameters",
         "read_trace",
+        "scale",
         "similar",
         "tracing",
         "train",
         "unfold",
         "verify",
+        "zero",
     ]
     for name in vesalius.__all__:
         assert getattr(vesalius, name) is not None

@@ -13,15 +13,22 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.ablation import ablate as ablate
     from vesalius.analyses.attribution import attribute as attribute
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
+    from vesalius.analyses.patching import patch as patch
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
     from vesalius.dissection import read_trace as read_trace
+    from vesalius.edits import from_trace as from_trace
+    from vesalius.edits import mean as mean
+    from vesalius.edits import noise as noise
+    from vesalius.edits import scale as scale
+    from vesalius.edits import zero as zero
     from vesalius.embedding import embed as embed
     from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
@@ -42,13 +49,16 @@ __version__ = "0.1.0"
 
 _MODULES = ("equations", "errors", "families")
 _NAMES = {
+    "analyses.ablation": ("ablate",),
     "analyses.attribution": ("attribute",),
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),
+    "analyses.patching": ("patch",),
     "analyses.unfolding": ("unfold",),
     "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect", "read_trace"),
+    "edits": ("from_trace", "mean", "noise", "scale", "zero"),
     "embedding": ("embed", "similar"),
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),

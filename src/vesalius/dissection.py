@@ -6,7 +6,8 @@ Images and series are scaled as in training.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 from vesalius import arguments
 from vesalius import equations as eq
 from vesalius.checkpoints import files, plain
+from vesalius.edits import Edits
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
@@ -29,7 +31,6 @@ from vesalius.views import Part, Shown, Table, counted
 if TYPE_CHECKING:
     from vesalius.inputs import Source
 
-Edits = Mapping[str, Callable[[Array], Array]]
 SHOWN = 12
 """Names and tokens that the repr of a trace tells."""
 
@@ -335,7 +336,7 @@ def dissect(
     model: ModelLike,
     text: "str | Sequence[int] | Source | Input",
     only: str | Iterable[str] | None = None,
-    edit: Edits | None = None,
+    edit: Mapping[str, Any] | None = None,
     *,
     raw: bool = False,
     invert: bool = False,
@@ -348,33 +349,78 @@ def dissect(
     several. They are scaled as the model's ``preprocessing.json`` says, unless they are ``raw``;
     ``invert`` turns dark into bright.
 
-    ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow.
-    Zeros switch a head off, which is known as ablation; a value of another trace is patched in,
-    which is known as activation patching.
+    ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow. A
+    key may be a pattern, ``"P[2,*]"``, with a token position, ``"H[2]@5"``, or with cells as NumPy
+    indexes them, ``"F[1](37, :)"``; several apply in their order. A value may be a number or an
+    array too, or ``vs.zero`` and ``vs.mean(texts)``, which is known as ablation, ``vs.scale(2.0)``,
+    ``vs.noise(0.1)``, or ``vs.from_trace(other)``, which is known as activation patching.
     """
-    model = loaded(model)
-    family, theta, symbols = family_of(model.config), model.parameters, model.config.symbols()
-    about, more, ids = dict[str, Any](), dict[str, Any](), list[int]()
+    return trace_of(read(model, text, raw, invert, index), only, edit)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a model is given, read once for any number of forward passes."""
+
+    model: Model
     given: Any
-    if reads_arrays(model):
-        index = None if index is None else arguments.whole("index", index, least=0)
-        read = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
-        given, more = read.values, {} if read.real is None else {"real": read.real}
-        about = {"classes": class_names(model), "prepared": read.prepared}
-        about["tokens"] = position_names(model, read)
-    else:
+    ids: list[int]
+    more: Mapping[str, Any]
+    """What the family's run takes besides."""
+    about: Mapping[str, Any]
+    """What a trace tells of it."""
+
+    def run(self) -> None:
+        """One forward pass, for whoever is tracing."""
+        family = family_of(self.model.config)
+        symbols = self.model.config.symbols()
+        family.run(self.model.parameters, self.given, symbols, **self.more)
+
+    @property
+    def length(self) -> int:
+        """How many tokens, patches or time steps there are."""
+        return len(self.about.get("tokens", self.ids))
+
+    def of_another(self, text: Any, symbols: Sequence[str]) -> tuple[Steps, int]:
+        """Steps of some symbols in a forward pass on another text, and its length."""
+        other = read(self.model, text)
+        return trace_of(other, symbols).steps, other.length
+
+
+def read(
+    model: ModelLike, text: Any, raw: bool = False, invert: bool = False, index: int | None = None
+) -> Reading:
+    """What ``dissect`` makes of a text, an image or a series."""
+    model = loaded(model)
+    if not reads_arrays(model):
         if raw or invert or index is not None:
-            raise WrongKind(f"raw, invert and index are for images and series, not {family.name}")
+            name = family_of(model.config).name
+            raise WrongKind(f"raw, invert and index are for images and series, not {name}")
         ids = _ids(model, text)
-        given = OneHot(ids, theta.E.shape[1])
-    _require_edits(edit)
-    with tracing(_patterns(only), edit=edit) as steps:
-        family.run(theta, given, symbols, **more)
+        given = OneHot(ids, model.parameters.E.shape[1])
+        return Reading(model, given, ids, {}, {"given": np.asarray(ids)})
+    index = None if index is None else arguments.whole("index", index, least=0)
+    found = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
+    about = {"classes": class_names(model), "prepared": found.prepared, "given": found.values}
+    about["tokens"] = position_names(model, found)
+    more = {} if found.real is None else {"real": found.real}
+    return Reading(model, found.values, [], more, about)
+
+
+def trace_of(
+    reading: Reading, only: str | Iterable[str] | None = None, edit: Mapping[str, Any] | None = None
+) -> Trace:
+    """A forward pass of what was read."""
+    model = reading.model
+    editor = None if edit is None else Edits(edit, reading.length, reading.of_another)
+    with tracing(_patterns(only), edit=editor) as steps:
+        reading.run()
     if steps.unmet:
         unknown = [f"{name!r}: {nearest(name, steps.passed)}" for name in steps.unmet]
         raise UnknownStep(f"no step of this model is called {'; or '.join(unknown)}")
-    about["given"] = given if isinstance(given, np.ndarray) else np.asarray(ids)
-    return Trace(model, ids, steps, family.name, layers=symbols["L"], **about)
+    layers = model.config.symbols()["L"]
+    name = family_of(model.config).name
+    return Trace(model, reading.ids, steps, name, layers=layers, **reading.about)
 
 
 def _patterns(only: Any) -> list[str] | str | None:
@@ -384,13 +430,6 @@ def _patterns(only: Any) -> list[str] | str | None:
     if not all(isinstance(name, str) for name in names):
         raise UnknownStep(f"expected names of steps, as in 'A[3], mu[1,*]'; got {_told(only)}")
     return names
-
-
-def _require_edits(edit: Any) -> None:
-    if edit is None:
-        return
-    if not isinstance(edit, Mapping) or not all(map(callable, edit.values())):
-        raise WrongKind(f"edit takes functions by the names of steps, {{'A[3]': f}}; got {edit!r}")
 
 
 def _ids(model: Model, text: Any) -> list[int]:

@@ -14,17 +14,19 @@ import numpy as np
 
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
+from vesalius.views import Shown
 
 CELL, BAR, LETTER = 34, 16, 6.6
 """Pixels: the side of a cell, the height of a bar, the width of a letter at 11 pixels."""
 NEGATIVE, PAPER, POSITIVE = (94, 60, 153), (247, 245, 240), (214, 96, 20)
 SHARE = (0, 90, 143)
 STYLE = (
-    "text{font:11px system-ui,sans-serif;fill:currentColor}"
-    ".title{font-weight:600;font-size:12px}.faint{opacity:.65}"
-    ".cell{fill:#1b1b1b}.light{fill:#fdfcf9}"
-    "svg{color:#1c1e21}@media (prefers-color-scheme:dark){svg{color:#e6e4df}}"
+    ".plate text{font:11px system-ui,sans-serif;fill:currentColor}"
+    ".plate .title{font-weight:600;font-size:12px}.plate .faint{opacity:.65}"
+    ".plate .cell{fill:#1b1b1b}.plate .light{fill:#fdfcf9}"
+    ".plate{color:#1c1e21}@media (prefers-color-scheme:dark){.plate{color:#e6e4df}}"
 )
+"""Of pictures alone, also where one stands inside a page."""
 
 
 SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
@@ -142,6 +144,21 @@ def beside(pictures: Sequence[str], wide: int = 1000) -> str:
     return _svg(across, top + most, parts)
 
 
+class Pictured(Shown):
+    """A result with a picture, which notebooks show below its tables."""
+
+    def picture(self) -> str:
+        """An SVG."""
+        raise AssertionError("every result draws its own")
+
+    def plot(self, file: str | Path) -> None:
+        """Write the picture as .svg or .png."""
+        save(self.picture(), file)
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}{self.picture()}"
+
+
 def save(svg: str, file: str | Path) -> None:
     """Write a picture as .svg or .png."""
     file = Path(file)
@@ -198,6 +215,7 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> st
 def _svg(wide: float, high: float, parts: Sequence[str]) -> str:
     inside = "".join(parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plate" width="{wide:.0f}" '
+        f'height="{high:.0f}" '
         f'viewBox="0 0 {wide:.0f} {high:.0f}"><style>{STYLE}</style>{inside}</svg>'
     )

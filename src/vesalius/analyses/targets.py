@@ -46,6 +46,11 @@ class Target:
         return float(sum(weight * odds[cell[0]] for cell, weight in self.cells))
 
     @property
+    def noun(self) -> str:
+        """What its number is called."""
+        return "logit" if self.likelihood else "value"
+
+    @property
     def column(self) -> int:
         """The position that it is read at; 0 for a vector."""
         return self.cells[0][0][1] if len(self.cells[0][0]) > 1 else 0

@@ -19,7 +19,7 @@ from vesalius.equations.parameters import (
     ElmanLM,
     require_finite,
 )
-from vesalius.equations.registry import equation
+from vesalius.equations.registry import equation, formula
 from vesalius.equations.rules import Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import distributions, logits
@@ -92,6 +92,22 @@ def candidate(
     return np.tanh(Phi_l.U_Q @ h_before + Phi_l.W_Q @ h_below + Phi_l.b_Q)
 
 
+@formula(
+    "5.3",
+    r"p_i^{[l]} = \sigma\left(U^{P[l]} h_{i-1}^{[l]} + W^{P[l]} h_i^{[l-1]} + b^{P[l]}\right)",
+    gives="p",
+    rule=_gate("P", sigmoid),
+)
+def forget_share(
+    Phi_l: LSTM, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]
+) -> Float[Array, " d_o"]:
+    """The inner half of (45): what share of the context is kept.
+
+    pᵢ[l] = σ(U_P hᵢ₋₁[l] + W_P hᵢ[l−1] + b_P)
+    """
+    return sigmoid(Phi_l.U_P @ h_before + Phi_l.W_P @ h_below + Phi_l.b_P)
+
+
 class Forget(NamedTuple):
     p: Float[Array, " d_o"]
     k: Float[Array, " d_o"]
@@ -103,6 +119,7 @@ class Forget(NamedTuple):
     r"p_i^{[l]} = \sigma\left(U^{P[l]} h_{i-1}^{[l]} + W^{P[l]} h_i^{[l-1]} + b^{P[l]}\right), "
     r"\quad k_i^{[l]} = c_{i-1}^{[l]} \odot p_i^{[l]}",
     gives=("p", "k"),
+    recorded=("k",),
     rule=(_gate("P", sigmoid), Sum("c[l,i-1] * p[l,i]")),
 )
 def forget_gate(
@@ -115,8 +132,24 @@ def forget_gate(
 
     pᵢ[l] = σ(U_P hᵢ₋₁[l] + W_P hᵢ[l−1] + b_P),  kᵢ[l] = cᵢ₋₁[l] ⊙ pᵢ[l]
     """
-    p = sigmoid(Phi_l.U_P @ h_before + Phi_l.W_P @ h_below + Phi_l.b_P)
+    p = forget_share(Phi_l, h_below, h_before)
     return Forget(p, c_before * p)
+
+
+@formula(
+    "5.3",
+    r"r_i^{[l]} = \sigma\left(U^{R[l]} h_{i-1}^{[l]} + W^{R[l]} h_i^{[l-1]} + b^{R[l]}\right)",
+    gives="r",
+    rule=_gate("R", sigmoid),
+)
+def add_share(
+    Phi_l: LSTM, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]
+) -> Float[Array, " d_o"]:
+    """The inner half of (46): what share of the candidate is added.
+
+    rᵢ[l] = σ(U_R hᵢ₋₁[l] + W_R hᵢ[l−1] + b_R)
+    """
+    return sigmoid(Phi_l.U_R @ h_before + Phi_l.W_R @ h_below + Phi_l.b_R)
 
 
 class Add(NamedTuple):
@@ -130,6 +163,7 @@ class Add(NamedTuple):
     r"r_i^{[l]} = \sigma\left(U^{R[l]} h_{i-1}^{[l]} + W^{R[l]} h_i^{[l-1]} + b^{R[l]}\right), "
     r"\quad d_i^{[l]} = q_i^{[l]} \odot r_i^{[l]}",
     gives=("r", "d"),
+    recorded=("d",),
     rule=(_gate("R", sigmoid), Sum("q[l,i] * r[l,i]")),
 )
 def add_gate(
@@ -142,7 +176,7 @@ def add_gate(
 
     rᵢ[l] = σ(U_R hᵢ₋₁[l] + W_R hᵢ[l−1] + b_R),  dᵢ[l] = qᵢ[l] ⊙ rᵢ[l]
     """
-    r = sigmoid(Phi_l.U_R @ h_before + Phi_l.W_R @ h_below + Phi_l.b_R)
+    r = add_share(Phi_l, h_below, h_before)
     return Add(r, q * r)
 
 
@@ -153,6 +187,22 @@ def context(d: Float[Array, " d_o"], k: Float[Array, " d_o"]) -> Float[Array, " 
     cᵢ[l] = dᵢ[l] + kᵢ[l]
     """
     return d + k
+
+
+@formula(
+    "5.3",
+    r"s_i^{[l]} = \sigma\left(U^{S[l]} h_{i-1}^{[l]} + W^{S[l]} h_i^{[l-1]} + b^{S[l]}\right)",
+    gives="s",
+    rule=_gate("S", sigmoid),
+)
+def output_share(
+    Phi_l: LSTM, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]
+) -> Float[Array, " d_o"]:
+    """The inner half of (48): what share of the context is shown.
+
+    sᵢ[l] = σ(U_S hᵢ₋₁[l] + W_S hᵢ[l−1] + b_S)
+    """
+    return sigmoid(Phi_l.U_S @ h_before + Phi_l.W_S @ h_below + Phi_l.b_S)
 
 
 class Output(NamedTuple):
@@ -166,6 +216,7 @@ class Output(NamedTuple):
     r"s_i^{[l]} = \sigma\left(U^{S[l]} h_{i-1}^{[l]} + W^{S[l]} h_i^{[l-1]} + b^{S[l]}\right), "
     r"\quad h_i^{[l]} = s_i^{[l]} \odot \tanh\left(c_i^{[l]}\right)",
     gives=("s", "h"),
+    recorded=("h",),
     rule=(_gate("S", sigmoid), Sum("tanh(c[l,i]) * s[l,i]")),
 )
 def output_gate(
@@ -178,7 +229,7 @@ def output_gate(
 
     sᵢ[l] = σ(U_S hᵢ₋₁[l] + W_S hᵢ[l−1] + b_S),  hᵢ[l] = sᵢ[l] ⊙ tanh(cᵢ[l])
     """
-    s = sigmoid(Phi_l.U_S @ h_before + Phi_l.W_S @ h_below + Phi_l.b_S)
+    s = output_share(Phi_l, h_below, h_before)
     return Output(s, s * np.tanh(c))
 
 

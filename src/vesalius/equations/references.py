@@ -52,6 +52,8 @@ class View:
     column: int | None
     transposed: bool
     function: Callable[[Any], Any] | None
+    by_column: bool = False
+    """Whether another column of the result has another operand, or column, here."""
 
     def index(self, row: int | slice, column: int | slice) -> Index:
         """Where the operand holds what the formula has at this row and column."""
@@ -145,8 +147,9 @@ class Reference:
             if operand is None:
                 continue
             k = int(_value(column, scope, place, c)) - 1 if column else None
-            view = View(operand, k, transposed, FUNCTIONS.get(function))
-            alone = fits is None or "|" not in self.text or re.search(BY_COLUMN, f"{name}:{column}")
+            by_column = re.search(BY_COLUMN, f"{name}:{column}") is not None
+            view = View(operand, k, transposed, FUNCTIONS.get(function), by_column)
+            alone = fits is None or "|" not in self.text or by_column
             if alone or view.matrix().shape[1] == fits:
                 return view
         return None
@@ -279,18 +282,25 @@ class Term:
 
     def block(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array | float:
         """The term at all rows of some columns."""
-        if any(re.search(BY_COLUMN, f.text) for f in self.factors):
-            each = [self._block(scope, place, c, [0], wide) for c in columns]
+        views = self._views(scope, place, columns[0], wide)
+        if views is not None and any(view.by_column for view in views):
+            each = [self._block(scope, place, [c], wide) for c in columns]
             return np.concatenate([np.asarray(b) for b in each], axis=1)
-        return self._block(scope, place, columns[0], columns, wide)
+        return self._block(scope, place, columns, wide)
 
-    def _block(
-        self, scope: Scope, place: Place, c: int, columns: list[int], wide: int
-    ) -> Array | float:
-        views = [f.resolve(scope, place, c, wide) for f in self.factors if "*" not in f.text]
-        if any(view is None for view in views):
+    def _views(self, scope: Scope, place: Place, c: int, wide: int) -> list[View] | None:
+        """The factors, all but ``P[l,*]``; None where the model lacks one."""
+        *before, last = self.factors
+        fits = [None if self.is_product else wide] * len(before) + [wide]
+        pairs = zip([*before, last], fits, strict=True)
+        views = [f.resolve(scope, place, c, fit) for f, fit in pairs if "*" not in f.text]
+        return None if any(view is None for view in views) else views  # type: ignore[return-value]
+
+    def _block(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array | float:
+        views = self._views(scope, place, columns[0], wide)
+        if views is None:
             return 0.0
-        arrays = [view.matrix() for view in views if view is not None]
+        arrays = [view.matrix() for view in views]
         if "*" in self.factors[-1].text and self.is_product:
             heads = self.factors[-1].heads(scope, place)
             arrays.append(np.concatenate([head.matrix() for head in heads], axis=0))

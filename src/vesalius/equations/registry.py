@@ -42,8 +42,9 @@ class Equation:
     latex: str
     gives: tuple[str, ...]
     """The symbols of the value, as the trace names them."""
-    recorded: bool
-    """Whether the trace keeps the value: not where an equation inside or around this one does."""
+    recorded: bool | tuple[str, ...]
+    """Whether the trace keeps the value, or which of several: not where an equation inside or
+    around this one does."""
     rules: tuple[Rule, ...]
     """How the numbers of each value are made of others."""
     function: Callable[..., Any]
@@ -152,7 +153,7 @@ def equation(
     section: str,
     latex: str,
     gives: str | tuple[str, ...] = (),
-    recorded: bool = True,
+    recorded: bool | tuple[str, ...] = True,
     rule: Rule | tuple[Rule, ...] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register a function as an equation and let the trace see what it ``gives``."""

@@ -5,11 +5,11 @@ only say where they are, with ``at(layer=3)``; nothing else in the package knows
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -74,6 +74,28 @@ class Steps(list[Step]):
         return self._by_name[key].value
 
 
+class Pattern:
+    """One pattern of steps, as in ``P[*,2]``: a symbol, or ``*``, and the first of its indices."""
+
+    def __init__(self, text: str) -> None:
+        match = re.fullmatch(r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*", text)
+        if match is None:
+            raise UnknownStep(
+                f"cannot read {text!r} as a step; expected the form A, A[3] or P[3,*]"
+            )
+        self.symbol, indices = match.groups()
+        self.indices = [index.strip() for index in indices.split(",")] if indices else []
+
+    def __call__(self, symbol: str, place: Mapping[str, int]) -> bool:
+        """Whether a step is meant."""
+        here = [str(place[axis]) for axis in PLACES if axis in place]
+        return (
+            self.symbol in ("*", symbol)
+            and len(self.indices) <= len(here)
+            and all(index in ("*", at) for index, at in zip(self.indices, here, strict=False))
+        )
+
+
 class Filter:
     """Which steps to record: ``"A[3], P[*,2], H"``.
 
@@ -84,36 +106,56 @@ class Filter:
     def __init__(self, patterns: str | Iterable[str] | None) -> None:
         if isinstance(patterns, str):
             patterns = re.split(r",(?![^\[]*\])", patterns)  # not at commas inside brackets
-        self._patterns = None if patterns is None else {text: self._read(text) for text in patterns}
+        self._patterns = None if patterns is None else {text: Pattern(text) for text in patterns}
         self._met: set[str] = set()
-
-    @staticmethod
-    def _read(text: str) -> tuple[str, list[str]]:
-        match = re.fullmatch(r"\s*([^\[\],\s]+)(?:\[([\d*,\s]*)\])?\s*", text)
-        if match is None:
-            raise UnknownStep(
-                f"cannot read {text!r} as a step; expected the form A, A[3] or P[3,*]"
-            )
-        symbol, indices = match.groups()
-        return symbol, [index.strip() for index in indices.split(",")] if indices else []
 
     def __call__(self, symbol: str, place: dict[str, int]) -> bool:
         if self._patterns is None:
             return True
-        here = [str(place[axis]) for axis in PLACES if axis in place]
-        met = [
-            text
-            for text, (wanted, indices) in self._patterns.items()
-            if wanted in ("*", symbol)
-            and len(indices) <= len(here)
-            and all(index in ("*", at) for index, at in zip(indices, here, strict=False))
-        ]
+        met = [text for text, pattern in self._patterns.items() if pattern(symbol, place)]
         self._met.update(met)
         return bool(met)
 
     def unmet(self) -> list[str]:
         """The patterns that nothing has fitted so far."""
         return [text.strip() for text in self._patterns or () if text not in self._met]
+
+
+@runtime_checkable
+class Editor(Protocol):
+    """What replaces values on the way."""
+
+    def edited(self, symbol: str, place: dict[str, int], value: Any) -> Any:
+        """What to go on with: another value, or this very one where it is to stay."""
+
+    def finish(self, passed: Collection[str]) -> None:
+        """Refuse what was to be edited and never came; ``passed`` are the steps that did."""
+
+
+class ByName:
+    """Functions of values, by the exact names of steps."""
+
+    def __init__(self, edit: Mapping[str, Callable[[Any], Any]]) -> None:
+        self._edit, self._met = edit, set[str]()
+
+    def edited(self, symbol: str, place: dict[str, int], value: Any) -> Any:
+        step = name(symbol, place)
+        if (change := self._edit.get(step)) is None:
+            return value
+        self._met.add(step)
+        return fitted(step, value, change(value))
+
+    def finish(self, passed: Collection[str]) -> None:
+        if unmet := set(self._edit) - self._met:
+            first = min(map(str, unmet))
+            raise UnknownStep(
+                f"there is no step {', '.join(sorted(map(str, unmet)))} to edit; "
+                f"{nearest(first, passed)}"
+            )
+
+
+class Reached(Exception):
+    """All that a trace was to have is there: its steps, which are the argument."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +165,12 @@ class Tracer:
     keep: Callable[[Any], Any]
     outer: "Tracer | None"
 
-    edit: Mapping[str, Callable[[Any], Any]]
-    """What to replace on the way, by the step's name."""
+    editor: Editor | None
+    """What is replaced on the way."""
     known: Mapping[str, Any]
     """Values that need not be computed, by the step's name."""
+    until: set[str]
+    """Steps that have not come yet, after which nothing more is wanted; none where all is."""
 
     def given(self, equation: "Equation") -> Any:
         """What the equation would give here, if that is known already; else None."""
@@ -148,25 +192,32 @@ class Tracer:
         place = _PLACE.get()
         if len(equation.gives) == 1:
             return self._record_one(equation, equation.gives[0], place, value)
+        # An equation inside this one has recorded, and perhaps edited, what is not kept here.
         pairs = zip(equation.gives, value, strict=True)
-        return type(value)(*(self._record_one(equation, s, place, part) for s, part in pairs))
+        kept = equation.recorded if isinstance(equation.recorded, tuple) else equation.gives
+        parts = (self._record_one(equation, s, place, v) if s in kept else v for s, v in pairs)
+        return type(value)(*parts)
 
     def _record_one(
         self, equation: "Equation", symbol: str, place: dict[str, int], value: Any
     ) -> Any:
         step = name(symbol, place)
         self.steps.passed[step] = None
-        if self.edit and (change := self.edit.get(step)) is not None:
-            value = _edited(step, value, change)
-            self.steps.edited.add(step)
+        if self.editor is not None:
+            before, value = value, self.editor.edited(symbol, place, value)
+            if value is not before:
+                self.steps.edited.add(step)
         if self.wanted(symbol, place):
             self.steps.append(Step(symbol, place, equation, self.keep(value)))
+        if step in self.until:
+            self.until.remove(step)
+            if not self.until:
+                raise Reached(self.steps)
         return value
 
 
-def _edited(step: str, value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value in the place of another; only one of the same shape can take it."""
-    given = change(value)
+def fitted(step: str, value: Any, given: Any) -> Any:
+    """What an edit gives in the place of a value; only an array of the same shape can take it."""
     if hasattr(given, "detach"):  # a tensor of PyTorch
         given = given.detach().cpu().numpy()
     try:
@@ -193,8 +244,9 @@ def tracer() -> Tracer | None:
 def tracing(
     only: str | Iterable[str] | None = None,
     keep: Callable[[Any], Any] = lambda value: value,
-    edit: Mapping[str, Callable[[Any], Any]] | None = None,
+    edit: Mapping[str, Callable[[Any], Any]] | Editor | None = None,
     known: Mapping[str, Any] | None = None,
+    until: Iterable[str] = (),
 ) -> Iterator[Steps]:
     """Record what the equations give: all of it, or ``only`` the steps named.
 
@@ -202,20 +254,23 @@ def tracing(
     of any size in the memory of its numbers' norms. A trace inside a trace is recorded by both.
     ``edit={"A[3]": f}`` puts ``f(value)`` in the place of that step's value; a step that never
     comes is an error. Steps that are ``known`` from another trace are taken from there: neither
-    they nor what they are made of is computed again, or recorded.
+    they nor what they are made of is computed again, or recorded. ``until`` are steps after which
+    the computation ends, as soon as all of them have come.
     """
     steps = Steps()
     wanted = Filter(only)
-    token = _TRACER.set(Tracer(steps, wanted, keep, _TRACER.get(), edit or {}, known or {}))
+    editor = edit if edit is None or isinstance(edit, Editor) else ByName(edit)
+    tracer = Tracer(steps, wanted, keep, _TRACER.get(), editor, known or {}, set(until))
+    token = _TRACER.set(tracer)
     try:
-        yield steps
+        try:
+            yield steps
+        except Reached as reached:
+            if reached.args[0] is not steps:  # but those of a trace around this one
+                raise
         steps.unmet = wanted.unmet()
-        if unmet := set(edit or {}) - steps.edited:
-            first = min(map(str, unmet))
-            raise UnknownStep(
-                f"there is no step {', '.join(sorted(map(str, unmet)))} to edit; "
-                f"{nearest(first, steps.passed)}"
-            )
+        if editor is not None:
+            editor.finish(steps.passed)
     finally:
         _TRACER.reset(token)
 
