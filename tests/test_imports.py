@@ -115,6 +115,7 @@ def test_the_public_names_are_those():
         "families",
         "fill",
         "generate",
+        "gradient",
         "inspect",
         "load",
         "next_sentence",

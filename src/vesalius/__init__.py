@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
@@ -51,6 +52,7 @@ _PUBLIC = {
     "evaluate": "vesalius.evaluation:evaluate",
     "fill": "vesalius.filling:fill",
     "generate": "vesalius.generation.decoding:generate",
+    "gradient": "vesalius.analyses.gradients:gradient",
     "inspect": "vesalius.inspection:inspect",
     "load": "vesalius.model:load",
     "Model": "vesalius.model:Model",

@@ -1,9 +1,16 @@
 """Verbs that ask a model at work: how a number was made, what it is owed to, what it depends on."""
 
+import re
+from typing import Any
+
 import click
 
 from vesalius.cli import terminal
 from vesalius.cli.options import complete_models, extra_option, json_option, load
+
+plot_option = click.option(
+    "--plot", type=click.Path(dir_okay=False), help="Draw a picture to a file, .svg or .png."
+)
 
 
 @click.command()
@@ -30,3 +37,55 @@ def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_j
     if as_json:
         return terminal.show_json(found.to_json())
     return terminal.show(found)
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_models)
+@click.argument("text")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="A word, a class or a cell, as in 'Omega_hat(3, 7)'; twice for a difference of two.  "
+    "[default: the likeliest]",
+)
+@click.option(
+    "--position",
+    type=int,
+    help="The token after which words are read, from 0.  [default: the last]",
+)
+@plot_option
+@extra_option
+@json_option
+def gradient(
+    model: str,
+    text: str,
+    targets: tuple[str, ...],
+    position: int | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """The gradient of a logit or value at every step, and the saliency of every token.
+
+    TEXT is what MODEL reads; for images and series it is a file. Needs PyTorch.
+
+    Example: vesalius gradient gpt "He shook his" --target " head"
+    """
+    from vesalius.analyses.gradients import gradient as run
+
+    found = run(load(model), text, _target(targets), position)
+    if plot is not None:
+        found.plot(plot)
+    if as_json:
+        return terminal.show_json(found.to_json())
+    return terminal.show(found)
+
+
+def _target(said: tuple[str, ...]) -> Any:
+    """A word or class, two of them, or a cell of a step."""
+    if len(said) != 1:
+        return said or None
+    cell = re.fullmatch(r"\s*([\w\[\],]+)\(([\d\s,]+)\)\s*", said[0])
+    if cell is None:
+        return said[0]
+    return cell[1], *map(int, cell[2].replace(",", " ").split())
