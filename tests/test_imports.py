@@ -107,6 +107,7 @@ def test_the_public_names_are_those():
         "cost",
         "count",
         "create",
+        "diff",
         "dissect",
         "embed",
         "equations",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesalius import equations as equations
     from vesalius import errors as errors
     from vesalius import families as families
+    from vesalius.analyses.differences import diff as diff
     from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.classification import classify as classify
@@ -47,6 +48,7 @@ _PUBLIC = {
     "cost": "vesalius.counting:cost",
     "count": "vesalius.counting:count",
     "create": "vesalius.model:create",
+    "diff": "vesalius.analyses.differences:diff",
     "dissect": "vesalius.dissection:dissect",
     "embed": "vesalius.embedding:embed",
     "evaluate": "vesalius.evaluation:evaluate",

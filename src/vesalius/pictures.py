@@ -62,7 +62,8 @@ def grid(
                 + _text(x + wide / 2 - 0.5, y + 15.5, _number(float(value)), kind, "middle")
                 + "</g>"
             )
-    return _svg(left + len(columns) * wide + 12, top + len(rows) * 24 + 10, parts)
+    across = max(left + len(columns) * wide + 12, 28 + 1.1 * _width(title))
+    return _svg(across, top + len(rows) * 24 + 10, parts)
 
 
 def bars(rows: Sequence[tuple[str, float]], title: str = "", note: str = "") -> str:

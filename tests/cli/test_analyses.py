@@ -24,3 +24,18 @@ def test_gradient_takes_two_words_or_a_cell_as_its_target():
     assert done.returncode == 2
     assert is_complaint(done.stderr)
     assert "a target is one token" in done.stderr
+
+
+def test_diff_names_what_moved_and_what_diverges(tmp_path):
+    file = tmp_path / "diff.svg"
+    words = ("diff", "gpt", "gpt", "He shook his", "--dtype", "int8")
+    text = shown(*words, "--plot", str(file))
+    assert "first divergence: q[1,1]" in text
+    assert "mean KL divergence" in text
+    assert file.read_text().startswith("<svg")
+    found = json.loads(shown(*words, "--json"))
+    assert found["moved"] == sum(one["relative"] > 0 for one in found["parameters"])
+    assert found["first_divergence"]["name"] == "q[1,1]"
+    done = vesalius("diff", "gpt", "bert", "He shook his")
+    assert done.returncode == 2
+    assert is_complaint(done.stderr)

@@ -40,7 +40,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.dissect,
         anatomy.verify,
     ],
-    "Analyses": [analyses.unfold, analyses.gradient],
+    "Analyses": [analyses.unfold, analyses.gradient, analyses.diff],
     "Checkpoints": [checkpoints.specimens, inspection.inspect, checkpoints.convert],
     "Use": [
         generation.generate,

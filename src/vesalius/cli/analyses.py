@@ -81,6 +81,58 @@ def gradient(
     return terminal.show(found)
 
 
+@click.command()
+@click.argument("a", shell_complete=complete_models)
+@click.argument("b", shell_complete=complete_models)
+@click.argument("text", required=False)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="Round the weights of B; int8 as generation does it.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=1e-5,
+    show_default=True,
+    help="Relative norm of a difference from which on a step diverges.",
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=10, show_default=True, help="Words of a position."
+)
+@plot_option
+@extra_option
+@json_option
+def diff(
+    a: str,
+    b: str,
+    text: str | None,
+    dtype: str,
+    tolerance: float,
+    top: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Which parameters of model B moved from those of A, and what that does to a TEXT.
+
+    With a TEXT: the first step that diverges, KL divergences in nats, words gained and lost.
+
+    Example: vesalius diff gpt gpt "He shook his" --dtype int8
+    """
+    from vesalius.analyses.differences import diff as run
+
+    first = load(a)
+    second = first if a == b else load(b)
+    found = run(first, second, text, dtype_b=dtype, tolerance=tolerance, top=top)
+    if plot is not None:
+        found.plot(plot)
+    if as_json:
+        return terminal.show_json(found.to_json())
+    return terminal.show(found)
+
+
 def _target(said: tuple[str, ...]) -> Any:
     """A word or class, two of them, or a cell of a step."""
     if len(said) != 1:
