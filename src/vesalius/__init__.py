@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vesalius import families as families
     from vesalius.analyses.ablation import ablate as ablate
     from vesalius.analyses.attribution import attribute as attribute
+    from vesalius.analyses.differences import diff as diff
+    from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.patching import patch as patch
@@ -51,6 +53,8 @@ _MODULES = ("equations", "errors", "families")
 _NAMES = {
     "analyses.ablation": ("ablate",),
     "analyses.attribution": ("attribute",),
+    "analyses.differences": ("diff",),
+    "analyses.gradients": ("gradient",),
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),
     "analyses.patching": ("patch",),

@@ -23,7 +23,16 @@ __all__ = ["Settings", "cli", "json_option", "main"]
 
 SUBJECTS: dict[str, list[click.Command]] = {
     "Anatomy": [anatomy.models, anatomy.equations, anatomy.count, anatomy.dissect, anatomy.verify],
-    "Analyses": [analyses.unfold, analyses.attribute, analyses.lens, analyses.heads],
+    "Analyses": [
+        analyses.unfold,
+        analyses.attribute,
+        analyses.ablate,
+        analyses.patch,
+        analyses.lens,
+        analyses.heads,
+        analyses.gradient,
+        analyses.diff,
+    ],
     "Checkpoints": [checkpoints.specimens, checkpoints.inspect, checkpoints.convert],
     "Use": [
         generation.generate,

@@ -13,6 +13,10 @@ from vesalius.cli.options import complete_models, extra_option, ids_of, json_opt
 if TYPE_CHECKING:
     from vesalius.model import Model
 
+plot_option = click.option(
+    "--plot", type=click.Path(dir_okay=False), help="Draw a picture to a file, .svg or .png."
+)
+
 
 class Drawn(Protocol):
     """A result that can be shown and drawn."""
