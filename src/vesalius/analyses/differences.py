@@ -5,7 +5,7 @@ the equations: the first step that parts, how far each step is, and what becomes
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from vesalius import arguments, pictures
 from vesalius.analyses import distances
 from vesalius.analyses.distances import Distance, Outcome
-from vesalius.dissection import Edits, dissect
+from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of
@@ -184,8 +184,8 @@ def diff(
     a: ModelLike,
     b: ModelLike,
     text: Any = None,
-    edit_a: Edits | None = None,
-    edit_b: Edits | None = None,
+    edit_a: Mapping[str, Any] | None = None,
+    edit_b: Mapping[str, Any] | None = None,
     dtype_b: str | None = None,
     *,
     tolerance: float = TOLERANCE,

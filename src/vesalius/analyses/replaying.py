@@ -17,7 +17,8 @@ from vesalius.arguments import Progress
 from vesalius.dissection import Reading, Trace
 from vesalius.equations import softmax, tracing
 from vesalius.equations.parameters import Array
-from vesalius.equations.rules import Operand, Rule, Scope
+from vesalius.equations.references import Operand, Scope
+from vesalius.equations.rules import Rule
 
 Change = Mapping[str, Array]
 """Values that take the place of a trace's, by the names of their steps."""

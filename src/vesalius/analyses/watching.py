@@ -21,7 +21,7 @@ from vesalius.dissection import Trace
 from vesalius.equations.parameters import Array
 from vesalius.families import family_of
 from vesalius.model import Model, require_shared
-from vesalius.models.blocks import ACTIVATIONS
+from vesalius.models.activations import ACTIVATIONS
 from vesalius.peers import batch_of
 
 View = Callable[[Tensor], Tensor]
