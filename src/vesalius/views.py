@@ -44,12 +44,8 @@ class Shown:
     def view(self) -> Iterable[Part]:
         raise AssertionError("every result says its own")
 
-    def picture(self) -> str:
-        """What is to be seen below the tables, as SVG; nothing unless a result has one."""
-        return ""
-
     def _repr_html_(self) -> str:
-        return html(*self.view()) + self.picture()
+        return html(*self.view())
 
 
 STYLE = """

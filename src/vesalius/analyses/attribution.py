@@ -10,7 +10,6 @@ Parts of a sum are no causes: ``ablate`` is the test of those.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from vesalius.analyses.targets import Target, Wanted
 from vesalius.dissection import Trace
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
+from vesalius.pictures import Pictured
 from vesalius.views import Part as ViewPart
-from vesalius.views import Shown, Table
+from vesalius.views import Table
 
 SHOWN = 12
 """Parts that a picture and a repr tell one by one."""
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Attribution(Shown):
+class Attribution(Pictured):
     """A target as a sum of parts."""
 
     target: Target
@@ -98,10 +98,6 @@ class Attribution(Shown):
         rows = [(part.name, part.share) for part in self.first(SHOWN).parts]
         note = f"the sum of {len(self)} parts minus the value is {self.difference:.0e}"
         return pictures.bars(rows, self._headline(), note)
-
-    def plot(self, file: str | Path) -> None:
-        """Write the picture, as .svg or .png."""
-        pictures.save(self.picture(), file)
 
     def to_json(self) -> dict[str, Any]:
         """The target, its value, and every part."""

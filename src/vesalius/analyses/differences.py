@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from vesalius.families import family_of
 from vesalius.generation.quantisation import rounded
 from vesalius.inputs import FILES
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import Part, Shown, Table, counted, html
+from vesalius.pictures import Pictured
+from vesalius.views import Part, Table, counted, html
 
 TOLERANCE = 1e-5
 """The relative norm of a difference from which on a step is said to diverge: sums in another order
@@ -36,7 +36,7 @@ DTYPES = ("float32", "float16", "int8")
 
 
 @dataclass(frozen=True, repr=False)
-class Difference(Shown):
+class Difference(Pictured):
     """Which parameters moved, and what that does to a text."""
 
     parameters: list[Distance]
@@ -144,10 +144,6 @@ class Difference(Shown):
 
     def _of_steps(self) -> str:
         return _grid([s for s in self.steps if s.difference > 0], self.steps, "steps")
-
-    def plot(self, file: str | Path) -> None:
-        """Draw the picture to a file, .svg or .png."""
-        pictures.save(self.picture(), file)
 
     def _repr_html_(self) -> str:
         drawn = [self.picture()] + ([self._of_steps()] if self.moved and self.steps else [])

@@ -7,7 +7,6 @@ gradient times the value, summed over a token's features, is known as saliency.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.extras import require
 from vesalius.inputs import Input, read_input, reads_arrays
 from vesalius.model import ModelLike, loaded
-from vesalius.views import Part, Shown, Table, counted
+from vesalius.pictures import Pictured
+from vesalius.views import Part, Table, counted, html
 
 INPUTS = ("X", "H[0]")
 """The steps whose columns are the tokens that were read, the first that has a gradient."""
@@ -32,7 +32,7 @@ DRAWN = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gradient(Mapping[str, Array], Shown):
+class Gradient(Mapping[str, Array], Pictured):
     """The gradient of a target at the steps that it depends on; ``g["H[2]"]`` is one by name."""
 
     target: targets.Target
@@ -172,13 +172,8 @@ class Gradient(Mapping[str, Array], Shown):
                 found[step.name] = norms
         return found
 
-    def plot(self, file: str | Path) -> None:
-        """Draw the picture to a file, .svg or .png."""
-        pictures.save(self.picture(), file)
-
     def _repr_html_(self) -> str:
-        drawn = f"<div>{self.picture()}</div>" if self._by_token() else ""
-        return drawn + super()._repr_html_()
+        return super()._repr_html_() if self._by_token() else html(*self.view())
 
 
 def _shape(step: Step) -> str:

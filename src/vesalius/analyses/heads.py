@@ -24,7 +24,8 @@ from vesalius.families import FAMILIES, family_of
 from vesalius.families.family import Lazy
 from vesalius.inputs import read_inputs, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import Part, Shown, Table, counted, html
+from vesalius.pictures import Pictured
+from vesalius.views import Part, Table, counted
 
 MEANINGS = {
     "entropy": ("Entropy, in nats", "of the attention"),
@@ -64,7 +65,7 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
-class Heads(Shown):
+class Heads(Pictured):
     """All heads of a model by layer and head, averaged over the texts that were read."""
 
     family: str
@@ -160,9 +161,6 @@ class Heads(Shown):
     def plot(self, file: str | Path, by: str | None = None) -> None:
         """Write the picture as .svg or .png."""
         pictures.save(self.picture(by), file)
-
-    def _repr_html_(self) -> str:
-        return html(*self.view()) + self.picture()
 
     def to_json(self, by: str | None = None) -> dict[str, Any]:
         """Every head with its scores, sorted, and over how many queries they are averaged."""

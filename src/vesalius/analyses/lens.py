@@ -7,7 +7,6 @@ of the trace are seen.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from vesalius.dissection import Trace
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
-from vesalius.views import Cell, Part, Shown, Table, counted, html
+from vesalius.pictures import Pictured
+from vesalius.views import Cell, Part, Table, counted
 
 FAINT = 0.1
 """What is less likely than this is shown fainter."""
@@ -56,7 +56,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Lens(Shown):
+class Lens(Pictured):
     """What states of every depth stand for: words or classes with probabilities, or values."""
 
     family: str
@@ -158,13 +158,6 @@ class Lens(Shown):
             signed=False,
             words=words,
         )
-
-    def plot(self, file: str | Path) -> None:
-        """Write the picture as .svg or .png."""
-        pictures.save(self.picture(), file)
-
-    def _repr_html_(self) -> str:
-        return html(*self.view()) + self.picture()
 
     def to_json(self) -> dict[str, Any]:
         """The likeliest by depth and token, or distances from the output, and the target."""
