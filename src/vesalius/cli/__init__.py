@@ -40,7 +40,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         anatomy.dissect,
         anatomy.verify,
     ],
-    "Analyses": [analyses.unfold],
+    "Analyses": [analyses.unfold, analyses.ablate, analyses.patch],
     "Checkpoints": [checkpoints.specimens, inspection.inspect, checkpoints.convert],
     "Use": [
         generation.generate,
