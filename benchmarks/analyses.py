@@ -2,10 +2,8 @@
 
     python benchmarks/analyses.py [--write]
 
-Each contestant has a process of its own for each task, in turns; two threads. A trace keeps what the
-library records of a forward pass: all steps of ours, ``run_with_cache`` of TransformerLens, the
-outputs of every block, attention and feedforward network by nnsight. An ablation cuts each of the
-144 heads and reads one logit. Prints a table, and with --write makes it docs/benchmarks-analyses.md.
+Wants TransformerLens before 4 and nnsight beside Vesalius, in an environment of their own. Prints a
+table, and with --write makes it docs/benchmarks-analyses.md.
 """
 
 import argparse
@@ -22,6 +20,12 @@ from pathlib import Path
 from vesalius.machine import processor
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-analyses.md"
+ABOUT = """\
+Each contestant has a process of its own for each task, in turns. A trace keeps what the library
+records of a forward pass: all steps of ours, `run_with_cache` of TransformerLens, the outputs of
+every block, attention and feedforward network by nnsight. An ablation cuts each of the 144 heads of
+GPT-2 (124M, random weights) and reads one logit. `python benchmarks/analyses.py --write`.
+"""
 LENGTHS = (32, 256)
 ROUNDS = {"trace": 9, "ablate": 1}
 CONTESTANTS = {"trace": ("vesalius", "transformer_lens", "nnsight")}
@@ -94,8 +98,7 @@ def nnsight(task: str, length: int) -> Callable[[], object]:
         kept = []
         with model.trace(tokens):
             for block in model.transformer.h:
-                for part in (block.attn, block.mlp, block):
-                    kept.append(part.output.save())
+                kept += [part.output.save() for part in (block.attn, block.mlp, block)]
             kept.append(model.lm_head.output.save())
         return kept
 
@@ -123,7 +126,8 @@ def main() -> None:
     parser.add_argument("--only", nargs=3, metavar=("CONTESTANT", "TASK", "LENGTH"))
     given = parser.parse_args()
     if given.only:
-        return measure(given.only[0], given.only[1], int(given.only[2]))
+        measure(given.only[0], given.only[1], int(given.only[2]))
+        return
     rows = []
     for task, contestants in CONTESTANTS.items():
         for length in LENGTHS:
@@ -146,8 +150,8 @@ def main() -> None:
         heads = "| task | tokens | library | seconds | against ours | peak, GB |"
         table = "\n".join([heads, "| --- | --- | --- | ---: | ---: | ---: |", *rows])
         PAGE.write_text(
-            f"# Analyses beside TransformerLens and nnsight\n\n{__doc__.split(chr(10), 3)[3].strip()}"
-            f"\n\n{today}, {processor()}, two threads.\n\n{table}\n",
+            f"# Analyses beside TransformerLens and nnsight\n\n{ABOUT}\n"
+            f"{today}, {processor()}, two threads.\n\n{table}\n",
             encoding="utf-8",
         )
 

@@ -170,6 +170,9 @@ class Edit:
     def __str__(self) -> str:
         raise AssertionError("every edit has a name")
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def bound(self, symbols: Sequence[str], run: Run) -> "Edit":
         """The edit with all that it needs of a model, for some symbols."""
         return self
@@ -179,7 +182,7 @@ class Edit:
         raise AssertionError("every edit says its own")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Function(Edit):
     function: Callable[[Array], Any]
 
@@ -190,7 +193,7 @@ class Function(Edit):
         return self.function(part)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constant(Edit):
     value: Any
 
@@ -205,7 +208,7 @@ zero = Constant(0.0)
 """Zeros, which is known as zero ablation: ``vs.dissect("gpt", "He", edit={"P[3,4]": vs.zero})``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scale(Edit):
     factor: float
 
@@ -224,7 +227,7 @@ def scale(factor: float) -> Edit:
     return Scale(arguments.number("factor", factor))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Noise(Edit):
     deviation: float
     seed: int
@@ -247,7 +250,7 @@ def noise(deviation: float, seed: int = 0) -> Edit:
     return Noise(float(deviation), arguments.whole("seed", seed, least=0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FromTrace(Edit):
     trace: Mapping[str, Array]
     positions: Mapping[int, int] | None = None
@@ -340,7 +343,7 @@ def pairs(positions: Any) -> dict[int, int] | None:
     return whole
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mean(Edit):
     texts: tuple[Any, ...]
 
@@ -370,7 +373,7 @@ def mean(texts: Iterable[Any]) -> Edit:
     return Mean(found)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Sums(Edit):
     """Sums over texts of each step, and over all tokens of each step that has them."""
 
@@ -520,8 +523,6 @@ def replaced(value: Array, where: Where, change: Edit) -> Array:
     """A step's value with the cells that are meant replaced."""
     part = np.array(value[where.index])  # a copy, which functions may write to
     given = fitted(where.step, part, change(part, where))
-    if not where.index:
-        return given  # type: ignore[no-any-return]
-    whole = np.array(value)
-    whole[where.index] = given
+    whole = np.array(value)  # in the same order of memory, on which the last bits depend
+    whole[where.index or ...] = given
     return whole

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TARGETS = "safetensors configs tokenizers pickles recipes series images traces commands".split()  # noqa: SIM905
+TARGETS = (
+    "safetensors configs tokenizers pickles recipes series images traces edits commands".split()  # noqa: SIM905
+)
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"
 MOST_SEEDS = 1 << 32

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from strategies import SMALL, filled, small
 
+from fuzz.editing import EditPatterns
 from fuzz.mutating import SETTINGS, bytes_changed, json_changed, lines_changed
 from vesalius.errors import UnknownConfiguration
 from vesalius.model import load_folder, read_config
@@ -549,4 +550,5 @@ TARGETS: dict[str, type[Target]] = {
     "series": Series,
     "images": Images,
     "traces": Traces,
+    "edits": EditPatterns,
 }

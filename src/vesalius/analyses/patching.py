@@ -178,8 +178,7 @@ def patch(
     values, odds = replay.read(outcomes)
     rows = tuple(dict.fromkeys(row for *_, row, _ in found))
     used = {column for *_, column in found}
-    columns: list[int | None] = sorted(k for k in used if k is not None)
-    columns += [None] if None in used else []
+    columns = [*sorted(k for k in used if k is not None), *([None] if None in used else [])]
     cells = [(rows.index(row), columns.index(column)) for *_, row, column in found]
     shape, tokens = (len(rows), len(columns)), trace.tokens()
     return Patching(

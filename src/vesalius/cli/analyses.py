@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
@@ -12,10 +12,6 @@ from vesalius.cli.options import complete_models, extra_option, ids_of, json_opt
 
 if TYPE_CHECKING:
     from vesalius.model import Model
-
-plot_option = click.option(
-    "--plot", type=click.Path(dir_okay=False), help="Draw a picture to a file, .svg or .png."
-)
 
 
 class Drawn(Protocol):
@@ -162,10 +158,12 @@ def patch(
     """
     from vesalius.analyses.patching import patch as run
 
-    loaded, positions = load(model), "all" if whole else None
-    texts, target = [_given(loaded, text) for text in (clean, corrupted)], _target(loaded, targets)
+    loaded = load(model)
+    first, second = _given(loaded, clean), _given(loaded, corrupted)
+    positions: Literal["all"] | None = "all" if whole else None
+    target = _target(loaded, targets)
     with terminal.counting("patching") as progress:
-        found = run(loaded, *texts, steps, target, positions, progress)
+        found = run(loaded, first, second, steps, target, positions, progress)
     _told(found, plot, as_json)
 
 

@@ -1,14 +1,11 @@
 """Verbs that have a model read: classes, what masks stand for, what follows, what is alike."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from vesalius.arguments import Progress, silent
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
 from vesalius.views import Table, counted
@@ -134,7 +131,7 @@ def embed(
         require_saveable(out, what)
     given = list(texts) if file is None else lines_of(file)
     loaded = load(model)
-    with _progress() as progress:
+    with terminal.counting("embedding") as progress:
         found = run(loaded, given, what, layer, batch, progress, truncate=truncate)
     if out is None:
         return terminal.show_result(found, as_json)
@@ -187,26 +184,10 @@ def similar(
 
     texts = None if among is None else lines_of(among)
     loaded = load(model)
-    with _progress() as progress:
+    with terminal.counting("embedding") as progress:
         found = run(loaded, query, texts, top, distance, what, truncate=truncate, progress=progress)
     if as_json:
         return terminal.show_json([neighbour.to_json() for neighbour in found])
     shown = [(repr(n.text) if texts is None else n.text, f"{n.score:.4f}") for n in found]
     heads, prose = ("word" if texts is None else "text", distance), () if texts is None else (0,)
     return terminal.show(Table(heads, shown, right=(1,), prose=prose, title=repr(query)))
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on stderr where somebody watches; else nothing."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield silent
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
-    console = Console(stderr=True)
-    with progress.Progress("embedding", *columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, completed=done, total=total)

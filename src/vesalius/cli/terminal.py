@@ -244,6 +244,24 @@ def fetching() -> "Iterator[Progress]":
         yield move
 
 
+@contextmanager
+def counting(doing: str) -> "Iterator[Progress]":
+    """How far some work is: a bar on stderr where somebody watches; else nothing."""
+    from vesalius.arguments import silent
+
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+    console = Console(stderr=True)
+    with progress.Progress(doing, *columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, completed=done, total=total)
+
+
 def show(*things: object) -> None:
     """Print results, tables and texts; a pipe's lines have 120 characters, or as COLUMNS says."""
     from rich.console import Console

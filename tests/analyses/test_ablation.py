@@ -1,0 +1,260 @@
+"""Ablation and activation patching: what a full pass with the same edit gives, for every family."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from analyses.lively import FAMILIES, given, specimen, trace
+
+import vesalius as vs
+from vesalius.analyses import targets
+from vesalius.analyses.ablation import ablate
+from vesalius.analyses.patching import patch
+from vesalius.analyses.replaying import Replay
+from vesalius.dissection import read, trace_of
+from vesalius.equations import tracing
+from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+
+TEXT = "He shook his"
+GPT = partial(specimen, "gpt")
+
+
+def aims(name):
+    """The default target, and a cell of a step somewhere inside."""
+    inner = {"ffnn": "h[1]", "rnn": "h[1,2]", "lstm": "c[1,2]"}.get(name, "C[2]")
+    cell = (inner, 3) if trace(name)[inner].ndim == 1 else (inner, 3, 1)
+    return [None, cell]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_replay_is_a_full_pass_to_the_last_bit(name):
+    model, rng = specimen(name), np.random.default_rng(5)
+    reading = read(model, given(name))
+    clean = trace_of(reading)
+    names = [n for n in clean.names() if n != "S"]
+    for aim in aims(name):
+        replay = Replay(reading, clean, targets.find(clean, aim))
+        for step in rng.choice(names, min(5, len(names)), replace=False).tolist():
+            change = {step: np.asarray(clean[step] * 1.5 + 0.01, clean[step].dtype)}
+            found = replay.steps(change)
+            full = vs.dissect(model, given(name), edit=change)
+            for operand in replay.operands | set(found):
+                np.testing.assert_array_equal(full[operand], found.get(operand, clean[operand]))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_effect_of_a_step_is_that_of_an_edit(name):
+    model = specimen(name)
+    steps = {"ffnn": "h[*]", "rnn": "h[*,*]", "lstm": "p[*,*]"}.get(name, "P[1,*]")
+    found = ablate(model, given(name), steps)
+    clean = trace(name)
+    assert found.clean == pytest.approx(found.target.of(clean[found.target.step]), abs=1e-4)
+    for at, step in np.ndenumerate(found.names):
+        full = vs.dissect(model, given(name), edit={step: vs.zero})[found.target.step]
+        assert found.values[at] == pytest.approx(found.target.of(full), abs=2e-4)
+        if found.probabilities is not None:
+            odds = found.target.probability(full)
+            assert found.probabilities[at] == pytest.approx(odds, abs=1e-5)
+
+
+def test_without_the_head_that_sees_shook_the_word_head_is_lost():
+    found = vs.ablate(GPT(), TEXT, target=" head")
+    assert (round(found.clean, 4), round(found.clean_probability, 4)) == (9.0947, 0.4117)
+    assert found.effects.shape == (4, 4)
+    assert found.axes == ("layer", "head")
+    assert found.names[2, 3] == "P[3,4]"
+    assert found.probabilities[2, 3] == pytest.approx(0.14835, abs=1e-4)
+    assert found.ranked()[0] == ("P[3,4]", (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "axes", "shape"),
+    [
+        ("gpt", "H", ("layer",), (5,)),
+        ("gpt", "H_e", ("step",), (1,)),
+        ("gpt", "A, D", ("step", "layer"), (2, 4)),
+        ("gpt", ["X", "A[2]"], ("step",), (2,)),
+        ("gpt", "mu[*,4]", ("layer", "head"), (4, 1)),
+        ("lstm", "c", ("layer", "time"), (2, 3)),
+        ("lstm", "c[*,*]@1", ("layer", "time"), (2, 1)),
+    ],
+)
+def test_effects_stand_in_a_grid_of_places(name, steps, axes, shape):
+    found = ablate(specimen(name), given(name), steps)
+    assert (found.axes, found.effects.shape) == (axes, shape)
+    assert tuple(map(len, found.ticks)) == shape
+
+
+def test_one_position_and_other_edits():
+    found = ablate(GPT(), TEXT, "H[2]@1", edit=vs.mean(["He opened his"]))
+    edit = {"H[2]@1": vs.mean(["He opened his"])}
+    full = vs.dissect(GPT(), TEXT, edit=edit)["Z"]
+    assert found.values[0] == pytest.approx(found.target.of(full), abs=1e-4)
+    assert found.edit == "mean of 1 text"
+
+
+def test_a_step_that_the_target_does_not_depend_on_changes_nothing():
+    found = ablate("bert", "He shook his [MASK].", "h_C, z_C, H[4]@0", target="head")
+    assert found.effects[:2].tolist() == [0, 0]
+    assert ablate(GPT(), TEXT, "Z", target=" head").values.tolist() == [0]
+    assert ablate(GPT(), TEXT, "Y_hat").effects.tolist() == [0]
+
+
+def test_progress_counts_to_its_end_and_a_failure_ends_all():
+    seen = []
+    ablate(GPT(), TEXT, progress=lambda *what: seen.append(what))
+    assert seen[-1] == ("ablations", 16, 16)
+    assert [done for _, done, _ in seen] == list(range(1, 17))
+    with pytest.raises(WrongLength, match=r"the edit of P\[1,1\] gives shape"):
+        ablate(GPT(), TEXT, edit=lambda P: P[:1])
+
+
+def test_an_ablation_is_shown_as_table_picture_and_json(tmp_path):
+    found = ablate(GPT(), TEXT)
+    shown = found._repr_html_()
+    assert shown.index("</table>") < shown.index("<svg")
+    assert "P[3,4]" in shown
+    assert json.loads(json.dumps(found.to_json()))["steps"][11]["step"] == "P[3,4]"
+    found.plot(tmp_path / "a.svg")
+    found.plot(tmp_path / "a.png")
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "largest: P[3,4] -1.4" in repr(found)
+    with pytest.raises(WrongKind, match=r"saved as .svg or .png"):
+        found.plot(tmp_path / "a.pdf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"steps": "P[9,9]"}, UnknownStep, r"there is no step P\[9,9\]; did you mean P\["),
+        ({"steps": "H[1]@7"}, WrongLength, r"position 7 of H\[1\] is not among the 3 tokens"),
+        ({"steps": []}, UnknownStep, "steps names none"),
+        ({"steps": 3}, WrongKind, "steps are said by name"),
+        ({"target": "no such words"}, TokenOutOfRange, "a target is one token"),
+        ({"target": ("Z", 1, 9)}, WrongLength, "Z is 4096 x 3; expected 2 indices"),
+        ({"position": 3}, WrongLength, "position must be below 3"),
+        ({"edit": "zero"}, WrongKind, "an edit is a function, a number"),
+    ],
+)
+def test_what_cannot_be_ablated_says_why(changes, error, message):
+    with pytest.raises(error, match=message):
+        ablate(GPT(), TEXT, **changes)
+
+
+def test_a_target_that_the_family_has_not():
+    with pytest.raises(WrongKind, match="this ffnn has one output, whatever the position"):
+        ablate(specimen("ffnn"), given("ffnn"), "h[*]", position=1)
+    with pytest.raises(WrongKind, match="there is no tokenizer to read"):
+        ablate(specimen("igpt"), given("igpt"), target="red")
+
+
+# ---------------------------------------------------------------------------------------- patching
+
+
+def test_a_patch_brings_the_clean_answer_back():
+    found = vs.patch(GPT(), TEXT, "He opened his")
+    assert found.target.label == "' head'"
+    assert (round(found.clean, 4), round(found.clean_probability, 4)) == (9.0947, 0.4117)
+    assert found.steps == tuple(f"H[{l}]" for l in range(5))
+    assert found.positions == ("0", "1", "2")
+    shares = found.normalised
+    assert (shares[:, 0] == 0).all(), "what is the same before the difference changes nothing"
+    assert shares[0, 1] == pytest.approx(1, abs=1e-4)
+    assert shares[4, 2] == pytest.approx(1, abs=1e-4)
+    assert shares[4, 1] == 0, "the last layer's other positions are not read"
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm", "rnn"])
+def test_the_effect_of_a_patch_is_that_of_an_edit(name):
+    steps = "P[*,1]" if name == "gpt" else "h"
+    found = patch(name, TEXT, "He opened his", steps)
+    clean = vs.dissect(name, TEXT)
+    for i, step in enumerate(found.steps):
+        for j, position in enumerate(found.positions):
+            key = step if name == "gpt" else step.replace("]", ",*]")
+            edit = {f"{key}@{position}": vs.from_trace(clean)}
+            full = vs.dissect(name, "He opened his", edit=edit)["Z"]
+            assert found.values[i, j] == pytest.approx(found.target.of(full), abs=2e-4)
+
+
+@pytest.mark.parametrize("name", ["vit", "tst", "ffnn", "bert", "igpt"])
+def test_images_and_series_are_patched_too(name):
+    clean = given(name)
+    corrupted = {"bert": "She opened the [MASK] and looked in.", "igpt": [4, 2, 3, 4, 3, 2]}.get(
+        name
+    )
+    if name == "ffnn":
+        corrupted = [5, *clean[1:]]
+    elif corrupted is None:
+        corrupted = clean.copy()
+        corrupted[2:9, 4:9] = clean[4:11, 5:10]
+    steps = {"vit": "X_0, H[0], H_e", "ffnn": "X, h", "tst": "X, H[1]"}.get(name, "X, H[1]")
+    found = patch(specimen(name), clean, corrupted, steps)
+    row = found.normalised[0]
+    assert np.isfinite(found.values).any()
+    assert found.clean != found.corrupted
+    if name == "vit":
+        assert np.isnan(row[0]), "the class token is no patch"
+    if name == "ffnn":
+        assert found.positions[-1] == "all"
+        assert found.normalised[-1, -1] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_step_as_a_whole_and_some_positions():
+    whole = patch(GPT(), TEXT, "He opened his", "H, mu[1,*]", positions="all")
+    assert whole.positions == ("all",)
+    assert whole.normalised[:5, 0] == pytest.approx(1, abs=1e-4)
+    some = patch(GPT(), TEXT, "He opened his", positions=[1, -1])
+    every = patch(GPT(), TEXT, "He opened his")
+    assert some.positions == ("1", "2")
+    np.testing.assert_allclose(some.values, every.values[:, 1:], atol=1e-4)
+
+
+def test_texts_of_different_lengths_say_where_they_agree():
+    with pytest.raises(WrongLength) as told:
+        patch(GPT(), TEXT, "He slowly shook his")
+    assert "the clean text has 3 tokens, the corrupted one 4" in str(told.value)
+    assert "[] and [' slowly'] differ from position 1 on" in str(told.value)
+    assert "first 1 and the last 2, which positions={0: 0, -2: -2, -1: -1} patches" in str(
+        told.value
+    )
+    found = patch(GPT(), TEXT, "He slowly shook his", positions={-2: -2, -1: -1})
+    assert found.positions == ("2", "3")
+    assert found.normalised[4, 1] == pytest.approx(1, abs=1e-4)
+    with pytest.raises(WrongLength, match="no token is the same from either end"):
+        patch(GPT(), "Yes", "They went out")
+
+
+def test_what_cannot_be_patched_says_why():
+    with pytest.raises(WrongKind, match="positions are whole numbers, or 'all'"):
+        patch(GPT(), TEXT, "He opened his", positions="some")
+    with pytest.raises(WrongLength, match=r"position 3 of H\[0\] is not among the 3 tokens"):
+        patch(GPT(), TEXT, "He opened his", positions=[3])
+    with pytest.raises(WrongKind, match=r"say positions= in place of cells of H\[2\]"):
+        patch(GPT(), TEXT, "He opened his", "H[2]@1")
+    with pytest.raises(UnknownStep, match=r"there is no step G; "):
+        patch(GPT(), TEXT, "He opened his", "G")
+
+
+def test_a_patching_is_shown_as_table_picture_and_json(tmp_path):
+    found = patch(GPT(), TEXT, "He opened his")
+    assert "<svg" in found._repr_html_()
+    assert len(json.loads(json.dumps(found.to_json()))["patches"]) == 15
+    found.plot(tmp_path / "p.svg")
+    assert "H[0]@1 +2.1" in repr(found)
+    same = patch(GPT(), TEXT, TEXT)
+    assert np.isnan(same.normalised).all()
+    assert json.loads(json.dumps(same.to_json()))["patches"][0]["normalised"] is None
+    assert "<svg" in same._repr_html_()
+
+
+def test_a_pass_ends_when_all_that_is_wanted_is_there():
+    reading = read(specimen("gpt"), TEXT)
+    with tracing() as outer, tracing(until=["C[2]", "A[1]"]) as steps:
+        reading.run()
+    assert steps.names()[-1] == "C[2]" == outer.names()[-1]
+    with tracing(until=["A[1]"]) as outer, tracing() as inner:
+        reading.run()
+    assert (inner.names()[-1], outer.names()[-1]) == ("P[1,4]", "A[1]")
