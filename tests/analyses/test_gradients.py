@@ -13,6 +13,7 @@ from hugging import saved
 import vesalius as vs
 from vesalius.analyses.watching import watch
 from vesalius.errors import MissingExtra, UnknownStep, WrongKind
+from vesalius.inputs import Input
 
 WITHOUT = {"S": "the mask is added, and what it adds is 0 or minus infinity"}
 """Steps that the target is made of and that have no gradient, with the reason."""
@@ -132,6 +133,19 @@ def test_so_it_is_in_every_form_of_a_family(kind):
             assert abs(sum(slopes) - g[step][at]) <= close, step
 
 
+@pytest.mark.parametrize("head", ["classes", "series"])
+def test_gaps_of_a_series_are_masked_as_in_the_equations(head):
+    model = vs.create("tst", **SMALL, heads=2, channels=2, context=6, head=head, outputs=3)
+    model.state = {name: array.astype(np.float64) for name, array in model.state.items()}
+    real = np.array([True, False, True, True, False])
+    series = Input(np.random.default_rng(0).standard_normal((2, 5)), (), real=real)
+    expected = vs.dissect(model, series)
+    for step, watched in watch(model, expected, real).items():
+        np.testing.assert_allclose(watched.value.detach(), expected[step], rtol=1e-9, atol=1e-10)
+    g = vs.gradient(model, series, ("Omega_hat", 0, 2) if head == "series" else None)
+    assert not g["v[1,1]"][~np.pad(real, (0, len(g["v[1,1]"]) - 5))].any()
+
+
 @pytest.mark.parametrize("kind", ["GPT2LMHeadModel", "BertForMaskedLM"])
 def test_they_are_autograds_on_transformers_models(kind, tmp_path):
     theirs, ids = saved(tmp_path, kind), [3, 14, 15, 9, 2, 6]
@@ -155,14 +169,16 @@ def test_a_target_can_be_a_cell_of_any_step():
     assert g.target.label == "mu[2,3](2, 1)"
     assert g["mu[2,3]"].sum() == g["mu[2,3]"][2, 1] == 1
     assert "H[1]" in g
-    with pytest.raises(UnknownStep, match=r"does not depend on H\[2\]"):
+    with pytest.raises(
+        UnknownStep, match=r"H\[2\] has no gradient: mu\[2,3\]\(2, 1\) does not depend"
+    ):
         g["H[2]"]
     shares = vs.gradient(specimen("gpt", True), given("gpt"), ("Y_hat", 5, 2))
     np.testing.assert_allclose(shares["Z"][:, 2].sum(), 0, atol=1e-12)
 
 
 def test_steps_that_have_none_say_so():
-    with pytest.raises(UnknownStep, match="by anything that has a slope"):
+    with pytest.raises(UnknownStep, match="S has no gradient: ' head' does not"):
         found("gpt")["S"]
     with pytest.raises(UnknownStep, match=r"no step 'H\[9\]' was recorded; did you mean"):
         found("gpt")["H[9]"]

@@ -70,16 +70,21 @@ class Difference(Pictured):
         return "\n  ".join(["Difference:", *self._lines()])
 
     def _lines(self) -> list[str]:
-        same = len(self.parameters) - len(self.moved)
-        lines = [f"{len(self.moved):,} of {counted(len(self.parameters), 'array')} moved"]
+        many = counted(len(self.parameters), "array")
         if self.moved:
-            lines[0] += f", the furthest {self.moved[0]}: {self.moved[0].relative:.4g} of its norm"
-        elif same:
-            lines = [f"all {counted(same, 'array')} are the same"]
+            far = self.moved[0]
+            moved = f"{len(self.moved):,} of {many} moved"
+            lines = [f"{moved}, the furthest {far}: {far.relative:.4g} of its norm"]
+        else:
+            same = f"no parameter differs, of {many}"
+            lines = [same if self.parameters else "no parameters can be compared"]
         if self.steps:
-            first, beyond = self.first_divergence, f"by more than {self.tolerance:.0e}"
-            told = "no step diverges" if first is None else f"first divergence: {first.name}"
-            lines.append(f"{told}, {beyond}" if first is None else f"{told}, {first.relative:.4g}")
+            first = self.first_divergence
+            lines.append(
+                f"no step diverges by more than {self.tolerance:.0e} of its norm"
+                if first is None
+                else f"first divergence: {first.name}, by {first.relative:.4g} of its norm"
+            )
         if self.mean_kl is not None:
             many = counted(len(self.outcomes), "position")
             lines.append(f"mean KL divergence {self.mean_kl:.4g} nats over {many}")
@@ -111,7 +116,7 @@ class Difference(Pictured):
                 for one in self.outcomes[-SHOWN:]
             ]
             heads = ("position", "token", "KL", "reverse KL", "gained", "lost")
-            title = f"Nats, and words of the {self.top} likeliest"
+            title = f"KL divergence in nats; gained and lost among the {self.top} likeliest"
             yield Table(heads, words, right=(0, 2, 3), prose=(4, 5), title=title)
             if more := len(self.outcomes) - len(words):
                 yield f"{counted(more, 'earlier position')} left out; --json tells all"
@@ -194,7 +199,7 @@ def diff(
     the norm of the difference is more than ``tolerance`` of the step's own; ``top`` is how many
     words a position's likeliest are.
     """
-    top = arguments.whole("top", top, least=1)
+    top, tolerance = arguments.whole("top", top, least=1), arguments.number("tolerance", tolerance)
     first = loaded(a)
     same = not isinstance(a, Model) and not isinstance(b, Model) and str(a) == str(b)
     second = _rounded(first if same else loaded(b), dtype_b)

@@ -47,8 +47,8 @@ class Gradient(Mapping[str, Array], Pictured):
             return self.arrays[name]
         if name in self.trace:
             raise UnknownStep(
-                f"{self.target.label} does not depend on {name} by anything that has a slope; "
-                f"steps with a gradient are in names()"
+                f"{name} has no gradient: {self.target.label} does not depend on it, or the "
+                f"network does not compute it by itself; names() has the steps with one"
             )
         raise UnknownStep(f"no step {name!r} was recorded; {nearest(name, self.arrays)}")
 

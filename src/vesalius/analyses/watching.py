@@ -22,6 +22,7 @@ from vesalius.equations.parameters import Array
 from vesalius.families import family_of
 from vesalius.model import Model, require_shared
 from vesalius.models.activations import ACTIVATIONS
+from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork
 from vesalius.peers import batch_of
 
 View = Callable[[Tensor], Tensor]
@@ -29,6 +30,8 @@ View = Callable[[Tensor], Tensor]
 Keep = Callable[[str, Tensor], Tensor]
 State = tuple[Tensor, ...]
 """What a recurrent layer hands on: h, and c in an LSTM."""
+TimeStep = Callable[[Any, Tensor, State, Keep], State]
+"""One time step of a layer: from its input and the state before to the state after."""
 DISTRIBUTIONS = {"Z": "Y_hat", "z": "y_hat", "z_C": "y_hat_C"}
 """Logits, and their softmax, which the networks leave to the loss."""
 
@@ -243,11 +246,18 @@ class _Attention(TorchFunctionMode):
 
 @contextmanager
 def _recurrence(network: Any, kept: _Kept) -> Iterator[None]:
-    """In place of fused recurrent kernels, one time step of one layer after the other."""
-    if not hasattr(network, "run"):
+    """In place of fused recurrent kernels, one time step of one layer after the other.
+
+    The kernels of other packages' families are left as they are.
+    """
+    step: TimeStep
+    if isinstance(network, LSTMNetwork):
+        step = _lstm
+    elif isinstance(network, ElmanNetwork):
+        step = _elman(ACTIVATIONS[str(network.activation)])
+    else:
         yield
         return
-    step = _lstm if network.gates == 4 else _elman(ACTIVATIONS[network.activation])
 
     def run(x: Tensor, state: State) -> tuple[Tensor, State]:
         for l, layer in enumerate(network.layers, 1):
@@ -258,14 +268,14 @@ def _recurrence(network: Any, kept: _Kept) -> Iterator[None]:
             x = torch.stack(outputs, dim=1)
         return x, state
 
-    network.run = run
+    network.__dict__["run"] = run  # before the class's own
     try:
         yield
     finally:
-        del network.run
+        del network.__dict__["run"]
 
 
-def _elman(g: View) -> Callable[[Any, Tensor, State, Keep], State]:
+def _elman(g: View) -> TimeStep:
     def step(layer: Any, x: Tensor, state: State, keep: Keep) -> State:
         return (keep("h", g(layer.input(x) + layer.recurrent(state[0]))),)
 
