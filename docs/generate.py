@@ -315,14 +315,20 @@ def _said(thing: object) -> str:
 def json_page() -> str:
     """The fields of every JSON, from what the specimens give."""
     gpt, bert = vesalius.load("gpt"), vesalius.load("bert")
-    draws: list[Draw] = []
+    trace, draws = vesalius.dissect(gpt, "He shook his"), list[Draw]()
     generated = vesalius.generate(gpt, "He shook his", 1, on_draw=lambda _, d: draws.append(d))
     shown = {
         "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
         "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
-        "Trace, `dissect`": vesalius.dissect(gpt, "He shook his").to_json(),
-        "Lens, `lens`": vesalius.lens(vesalius.dissect(gpt, "He shook his"), " head").to_json(),
+        "Trace, `dissect`": trace.to_json(),
+        "Unfolding, `unfold`": vesalius.unfold(trace, "Z", 769, 2).to_json(),
+        "Attribution, `attribute`": vesalius.attribute(trace, " head").to_json(),
+        "Ablation, `ablate`": vesalius.ablate(gpt, "He shook his").to_json(),
+        "Patching, `patch`": vesalius.patch(gpt, "He shook his", "He opened his").to_json(),
+        "Lens, `lens`": vesalius.lens(trace, " head").to_json(),
         "Heads, `heads`": vesalius.heads(gpt, "He shook his").to_json(),
+        "Gradient, `gradient`": vesalius.gradient(gpt, "He shook his").to_json(),
+        "Difference, `diff`": vesalius.diff(gpt, gpt, "He shook", dtype_b="int8").to_json(),
         "Model": gpt.to_json(),
         "Tokenizer.to_json(text), `tokenize`": gpt.tokenizer.to_json("He shook"),
         "Generation, `generate`": generated.to_json(),

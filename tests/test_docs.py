@@ -128,7 +128,7 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert "".join(ways[1]) == "".join(ways[0])
 
 
-@pytest.mark.parametrize("name", ["own-weights.md", "attention.md"])
+@pytest.mark.parametrize("name", ["own-weights.md", "attention.md", "analyses.md"])
 def test_the_pages_code_runs(name, tmp_path):
     page = (ROOT / "docs" / name).read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
