@@ -40,15 +40,22 @@ def grid(
     axes: tuple[str, str] = ("", ""),
     signed: bool = True,
     words: Sequence[Sequence[str]] | None = None,
+    limit: float | None = None,
 ) -> str:
-    """A heat map with its numbers, or with ``words`` in their place; NaN is left blank."""
+    """A heat map with its numbers, or with ``words`` in their place; NaN is left blank.
+
+    ``limit`` has the deepest colour; all but a few values are below it unless it is said.
+    """
     values = np.asarray(values, dtype=np.float64)
-    written = [*columns, *(word for row in words or () for word in row)]
+    numbers = [_number(float(value)) for value in values.flat if math.isfinite(value)]
+    inside = numbers if words is None else [word for row in words for word in row]
+    written = [*columns, *inside]
     wide = max((CELL, *(_width(_cut(name)) + 8 for name in written)))
     left = 14 + max((_width(_cut(name)) for name in (*rows, axes[0])), default=0) + 8
     top = (46 if title else 30) + (14 if axes[1] else 0)
-    finite = np.abs(values[np.isfinite(values)])
-    limit = float(np.quantile(finite, 0.995)) if finite.size else 1.0
+    if limit is None:
+        finite = np.abs(values[np.isfinite(values)])
+        limit = float(np.quantile(finite, 0.995)) if finite.size else 1.0
     parts = [_title(title), _text(left, top - 22, axes[1], "faint") if axes[1] else ""]
     if axes[0]:
         parts.append(_text(left - 8, top - 6, axes[0], "faint", "end"))
@@ -65,11 +72,11 @@ def grid(
             word = "" if words is None else f" {words[i][j]}"
             told = escape(f"{name} · {columns[j]}:{word} {value:.6g}")
             kind = "cell light" if light else "cell"
-            inside = _number(float(value)) if words is None else _cut(words[i][j])
+            said = _number(float(value)) if words is None else _cut(words[i][j])
             parts.append(
                 f'<g><title>{told}</title><rect x="{x:.1f}" y="{y}" width="{wide - 1:.1f}" '
                 f'height="23" fill="{colour}"/>'
-                + _text(x + wide / 2 - 0.5, y + 15.5, inside, kind, "middle")
+                + _text(x + wide / 2 - 0.5, y + 15.5, said, kind, "middle")
                 + "</g>"
             )
     across = max(left + len(columns) * wide + 12, _titled(title))
@@ -118,8 +125,9 @@ def mosaic(
         y = top + i * (high + 10)
         parts.append(_text(left - 8, y + high / 2 + 4, name, "", "end"))
         for j, other in enumerate(columns):
-            x, most = left + j * (wide + 10), float(np.nanmax(maps[i, j])) or 1.0
-            parts.append(f"<g><title>{escape(f'{name} · {other}: at most {most:.4g}')}</title>")
+            x, most = left + j * (wide + 10), float(np.quantile(maps[i, j], 0.99)) or 1.0
+            told = f"{name} · {other}: at most {maps[i, j].max():.4g}"
+            parts.append(f"<g><title>{escape(told)}</title>")
             for (r, c), value in np.ndenumerate(maps[i, j]):
                 colour, _ = _colour(float(value), most, signed=False)
                 parts.append(

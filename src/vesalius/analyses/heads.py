@@ -41,6 +41,8 @@ MEANINGS = {
 }
 """The scores: what pictures call them, and what they are."""
 EFFECTS = ("effect", "effect_probability")
+SHARES = ("previous", "first", "duplicate", "induction", "class")
+"""Scores that pictures show on one scale, up to all of the attention."""
 WORTH = 0.25
 """An offset counts as the strongest if at least this share of the patches have a patch there."""
 
@@ -149,6 +151,7 @@ class Heads(Pictured):
                 MEANINGS[name][0],
                 ("layer", "head"),
                 signed=name in EFFECTS,
+                limit=1.0 if name in SHARES else None,
             )
             for name in wanted
         ]

@@ -157,6 +157,7 @@ class Lens(Pictured):
             ("depth", "token"),
             signed=False,
             words=words,
+            limit=1.0,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -255,7 +256,9 @@ def _names(trace: Trace, own: Array, columns: Sequence[int]) -> tuple[list[str],
 
 
 def _best(trace: Trace, share: Array, top: int) -> list[Candidate]:
-    order = np.argsort(-share, kind="stable")[:top]
+    top = min(top, len(share))
+    ahead = np.flatnonzero(share >= np.partition(share, -top)[-top])
+    order = ahead[np.argsort(-share[ahead], kind="stable")][:top]
     return [Candidate(int(k), _name(trace, int(k)), float(share[k])) for k in order]
 
 
