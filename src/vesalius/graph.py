@@ -92,9 +92,9 @@ class Graph:
     def dependents(self, names: Collection[str]) -> set[str]:
         """The steps that would change with any of these, which are among them."""
         changed = set(names)
-        for step in self.steps:
-            if step.name not in changed and not changed.isdisjoint(self.edges[step.name]):
-                changed.add(step.name)
+        for name, operands in self.edges.items():
+            if name not in changed and not changed.isdisjoint(operands):
+                changed.add(name)
         return changed
 
     @cached_property
