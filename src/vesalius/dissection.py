@@ -17,7 +17,7 @@ import numpy as np
 from vesalius import arguments
 from vesalius import equations as eq
 from vesalius.checkpoints import files, plain
-from vesalius.edits import Edits
+from vesalius.edits import EditLike, Edits
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest
@@ -30,6 +30,9 @@ from vesalius.views import Part, Shown, Table, counted
 
 if TYPE_CHECKING:
     from vesalius.inputs import Source
+
+    Given = str | Sequence[int] | Source | Input
+    """What a model reads: a text, token ids, or for images and series a file or an array."""
 
 SHOWN = 12
 """Names and tokens that the repr of a trace tells."""
@@ -334,9 +337,9 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
 
 def dissect(
     model: ModelLike,
-    text: "str | Sequence[int] | Source | Input",
+    text: "Given",
     only: str | Iterable[str] | None = None,
-    edit: Mapping[str, Any] | None = None,
+    edit: Mapping[str, EditLike] | None = None,
     *,
     raw: bool = False,
     invert: bool = False,
@@ -408,7 +411,9 @@ def read(
 
 
 def trace_of(
-    reading: Reading, only: str | Iterable[str] | None = None, edit: Mapping[str, Any] | None = None
+    reading: Reading,
+    only: str | Iterable[str] | None = None,
+    edit: Mapping[str, EditLike] | None = None,
 ) -> Trace:
     """A forward pass of what was read."""
     model = reading.model

@@ -182,6 +182,10 @@ class Edit:
         raise AssertionError("every edit says its own")
 
 
+EditLike = Edit | Callable[[Array], Any] | float | Array
+"""How people write an edit: one of ours, a function of the value, a number, an array."""
+
+
 @dataclass(frozen=True, repr=False)
 class Function(Edit):
     function: Callable[[Array], Any]
@@ -360,7 +364,7 @@ class Mean(Edit):
         raise AssertionError("it is bound to a model first")
 
 
-def mean(texts: Iterable[Any]) -> Edit:
+def mean(texts: "Iterable[str | Sequence[int] | Array]") -> Edit:
     """The mean of the step over some texts, which is known as mean ablation.
 
     ``vs.dissect("gpt", "He shook his", edit={"P[3,4]": vs.mean(["It was late.", "She came."])})``.

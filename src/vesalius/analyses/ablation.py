@@ -6,7 +6,7 @@ One step after the other is replaced, by zeros unless said, and the target is re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
 from vesalius.dissection import read, trace_of
-from vesalius.edits import Edit, Where, chosen, edit_of, replaced, zero
+from vesalius.edits import Edit, EditLike, Where, chosen, edit_of, replaced, zero
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import PLACES
 from vesalius.model import ModelLike, loaded
 from vesalius.views import Part, Table
+
+if TYPE_CHECKING:
+    from vesalius.dissection import Given
 
 SHOWN = 20
 """Steps that are told one by one."""
@@ -105,10 +108,10 @@ class Ablation(pictures.Pictured):
 
 def ablate(
     model: ModelLike,
-    text: Any,
+    text: "Given",
     steps: str | Iterable[str] = "P[*,*]",
     target: Wanted = None,
-    edit: Any = zero,
+    edit: EditLike = zero,
     position: int | None = None,
     progress: Progress = silent,
 ) -> Ablation:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from vesalius import arguments, pictures
 from vesalius.analyses import distances
 from vesalius.analyses.distances import Distance, Outcome
 from vesalius.dissection import dissect
+from vesalius.edits import EditLike
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of
@@ -24,6 +25,9 @@ from vesalius.inputs import FILES
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.pictures import Pictured
 from vesalius.views import Part, Table, counted, html
+
+if TYPE_CHECKING:
+    from vesalius.dissection import Given
 
 TOLERANCE = 1e-5
 """The relative norm of a difference from which on a step is said to diverge: sums in another order
@@ -184,9 +188,9 @@ def _grid(moved: Iterable[Distance], everything: Sequence[Distance], what: str) 
 def diff(
     a: ModelLike,
     b: ModelLike,
-    text: Any = None,
-    edit_a: Mapping[str, Any] | None = None,
-    edit_b: Mapping[str, Any] | None = None,
+    text: "Given | None" = None,
+    edit_a: Mapping[str, EditLike] | None = None,
+    edit_b: Mapping[str, EditLike] | None = None,
     dtype_b: str | None = None,
     *,
     tolerance: float = TOLERANCE,

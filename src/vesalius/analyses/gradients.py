@@ -7,7 +7,7 @@ gradient times the value, summed over a token's features, is known as saliency.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from vesalius.inputs import Input, read_input, reads_arrays
 from vesalius.model import ModelLike, loaded
 from vesalius.pictures import Pictured
 from vesalius.views import Part, Table, counted, html
+
+if TYPE_CHECKING:
+    from vesalius.dissection import Given
 
 INPUTS = ("X", "H[0]")
 """The steps whose columns are the tokens that were read, the first that has a gradient."""
@@ -182,7 +185,7 @@ def _shape(step: Step) -> str:
 
 def gradient(
     model: ModelLike,
-    text: Any,
+    text: "Given",
     target: targets.Wanted = None,
     position: int | None = None,
 ) -> Gradient:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from vesalius.inputs import read_inputs, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.pictures import Pictured
 from vesalius.views import Part, Table, counted
+
+if TYPE_CHECKING:
+    from vesalius.dissection import Given
 
 MEANINGS = {
     "entropy": ("Entropy, in nats", "of the attention"),
@@ -179,7 +182,7 @@ class Heads(Pictured):
 
 def heads(
     model: ModelLike,
-    texts: Any,
+    texts: "Given | Sequence[Given]",
     target: Wanted = None,
     effects: bool = True,
     progress: Progress = silent,

@@ -7,7 +7,7 @@ unless said, is taken from the run on the clean text.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from vesalius.equations.tracing import name
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.model import ModelLike, loaded
 from vesalius.views import Part, Table, short
+
+if TYPE_CHECKING:
+    from vesalius.dissection import Given
 
 WHOLE = "all"
 """The column of steps that are patched as a whole."""
@@ -143,8 +146,8 @@ class Patching(pictures.Pictured):
 
 def patch(
     model: ModelLike,
-    clean: Any,
-    corrupted: Any,
+    clean: "Given",
+    corrupted: "Given",
     steps: str | Iterable[str] = "H[*]",
     target: Wanted = None,
     positions: Positions | Literal["all"] = None,

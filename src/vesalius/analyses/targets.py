@@ -19,7 +19,7 @@ from vesalius.views import short
 
 OUTPUTS = ("Z", "z", "Omega_hat", "z_C")
 """The steps that targets are cells of, the first that a model has."""
-Wanted = str | int | Sequence[Any] | None
+Wanted = str | int | Sequence[str | int] | None
 """How people write a target."""
 
 
