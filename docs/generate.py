@@ -17,8 +17,14 @@ from rich.text import Text
 
 import vesalius
 from vesalius import specimens
+from vesalius.analyses.ablation import Ablation
+from vesalius.analyses.attribution import Attribution
+from vesalius.analyses.differences import Difference
+from vesalius.analyses.gradients import Gradient
 from vesalius.analyses.heads import Heads
 from vesalius.analyses.lens import Lens
+from vesalius.analyses.patching import Patching
+from vesalius.analyses.unfolding import Unfolding
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -269,7 +275,8 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Inspection, Lens, Heads)
+RESULTS += (NextSentence, Embeddings, Classification, Inspection)
+RESULTS += (Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gradient, Difference)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:

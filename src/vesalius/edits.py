@@ -182,7 +182,7 @@ class Edit:
         raise AssertionError("every edit says its own")
 
 
-EditLike = Edit | Callable[[Array], Any] | float | Array
+EditLike = Edit | Callable[[Array], Array] | float | Array
 """How people write an edit: one of ours, a function of the value, a number, an array."""
 
 
