@@ -163,8 +163,12 @@ def test_what_has_no_heads_and_what_is_no_text():
     found = heads(specimen("gpt"), "He shook his", effects=False)
     with pytest.raises(UnknownSetting, match="unknown score 'inductive'"):
         found.sorted_by("inductive")
-    with pytest.raises(WrongKind, match=r"effects are about what gpt2 gives; A\[1\]"):
-        heads(specimen("gpt"), "He shook his", target=("A[1]", 0, 0))
+
+
+def test_effects_may_be_about_any_number_that_heads_lead_to():
+    found = heads(specimen("gpt"), "He shook his", target=("A[2]", 0, 2)).table["effect"]
+    assert found[:2].all()
+    assert not found[2:].any()
 
 
 def test_scores_without_a_query_are_none_and_come_last():

@@ -6,7 +6,8 @@ offset in the picture. All read mu[l,m] and P[l,m] of traces.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius import arguments, pictures
+from vesalius.analyses.replaying import Replay, each
 from vesalius.analyses.targets import Target, Wanted, find
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import Trace, dissect
-from vesalius.equations import OneHot, tracing
+from vesalius.dissection import Reading, Trace, read, trace_of
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import FAMILIES, family_of
-from vesalius.families.family import Lazy
 from vesalius.inputs import read_inputs, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.pictures import Pictured
@@ -205,12 +205,13 @@ def heads(
     scores = Shares() if family_of(model.config).reads != "images" else Offsets()
     changes, targets = list[Array](), list[str]()
     for k, text in enumerate(given):
-        trace = dissect(model, text)
+        reading = read(model, text)
+        trace = trace_of(reading)
         scores.add(trace, np.array(_attention(trace, symbols["L"], symbols["M"])))
         if effects:
             wanted = _target(trace, target)
             targets.append(wanted.label)
-            changes.append(_effects(trace, wanted, symbols["L"], symbols["M"]))
+            changes.append(_effects(reading, trace, wanted, symbols["L"], symbols["M"]))
         progress("heads", k + 1, len(given))
     table, queries = scores.mean()
     for j, name in enumerate(EFFECTS if effects else ()):
@@ -354,41 +355,15 @@ def _entropy(mu: Array) -> Array:
     return found
 
 
-def _effects(trace: Trace, target: Target, layers: int, heads: int) -> Array:
-    """What cutting each head changes the target's logit and probability by: 2 x layers x heads.
-
-    Only what depends on a head is computed again, up to the last states, and of their read-out
-    only the target's column.
-    """
-    model = trace.model
-    assert model is not None
-    family, theta, symbols = family_of(model.config), model.parameters, model.config.symbols()
-    last, read = f"H[{layers}]", family.read_out
-    if read is None or target.step not in trace.graph.dependents([last]):
-        raise WrongKind(f"effects are about what {trace.family} gives; {target.step} is none of it")
-    single, there = target.step == "Z", target
-    if single:
-        cells = tuple(((cell[0], 0), weight) for cell, weight in target.cells)
-        there = replace(target, cells=cells)
-
-    def told(H: Array, read: Lazy = read) -> tuple[float, float]:
-        logits = read(theta, H[:, [target.column]] if single else H, symbols, trace.real())
-        odds = there.probability(logits)
-        return there.of(logits), np.nan if odds is None else odds
-
-    before, found = np.array(told(trace[last])), np.zeros((2, layers, heads))
-    behind = trace.graph.dependents([last]) - {last, "Y_hat"}
-    ends = {name: trace[name] for name in behind}  # (11) gives Y_hat: known, it would end the run
-    given = trace.graph.given if reads_arrays(model) else OneHot(trace.ids, theta.E.shape[1])
-    for l in range(1, layers + 1):
-        for m in range(1, heads + 1):
-            cut = f"P[{l},{m}]"
-            changed = trace.graph.dependents([cut])
-            known = {name: trace[name] for name in trace if name not in changed}
-            with tracing(last, edit={cut: np.zeros_like}, known={**known, **ends}) as steps:
-                family.run(theta, given, symbols)
-            found[:, l - 1, m - 1] = np.array(told(steps[last])) - before
-    return found
+def _effects(reading: Reading, trace: Trace, target: Target, layers: int, heads: int) -> Array:
+    """What cutting each head changes the target's logit and probability by: 2 x layers x heads."""
+    replay = Replay(reading, trace, target)
+    names = [f"P[{l},{m}]" for l in range(1, layers + 1) for m in range(1, heads + 1)]
+    cuts = [partial(replay.outcome, {name: np.zeros_like(trace[name])}) for name in names]
+    values, odds = replay.read([replay.outcome({}), *each(cuts, "heads", silent)])
+    odds = np.full_like(values, np.nan) if odds is None else odds
+    changes = [numbers[1:] - numbers[0] for numbers in (values, odds)]
+    return np.array(changes).reshape(2, layers, heads)
 
 
 def _known(value: float) -> float | None:

@@ -11,6 +11,7 @@ from contextvars import copy_context
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
@@ -26,8 +27,8 @@ Outcome = tuple[bool, Array]
 """Whether the target's column is there, and it; else the state that it is to be read from."""
 TOGETHER = 256
 """Passes whose targets are read in one product: their logits take memory."""
-WORKERS = min(2, os.cpu_count() or 1)
-"""Threads. The products have threads of their own; what is between them has not."""
+WORKERS = os.cpu_count() or 1
+"""Threads, each with products of one core: most of a pass lies between products, on one core."""
 
 
 class Changed:
@@ -141,8 +142,8 @@ class Replay:
 
 
 def each(tasks: Sequence[Callable[[], Outcome]], what: str, progress: Progress) -> list[Outcome]:
-    """The outcomes of all tasks, some at a time, in their order."""
-    with ThreadPoolExecutor(WORKERS) as pool:
+    """The outcomes of all tasks, one on each core, in their order."""
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(WORKERS) as pool:
         waiting = [pool.submit(copy_context().run, task) for task in tasks]
         try:
             found = []

@@ -328,8 +328,8 @@ def _target(model: "Model", said: tuple[str, ...]) -> Any:
         cell = re.fullmatch(r"\s*(\w+(?:\[[\d,]+\])?)\(([\d\s,]+)\)\s*", said[0])
         if cell is not None:
             return cell[1], *map(int, cell[2].replace(",", " ").split())
-    named = model.tokenizer is not None or class_names(model)
-    each = tuple(word if named else ids_of(word)[0] for word in said)
+    named = bool(class_names(model))
+    each = tuple(int(word) if word.isdecimal() and not named else word for word in said)
     return each if len(each) > 1 else each[0] if each else None
 
 
