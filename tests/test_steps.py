@@ -96,8 +96,8 @@ def test_what_a_step_is_is_said_once(family):
     titles = [title for _, _, title in legend.rows]
     assert len(set(titles)) == len(titles)
     assert {step.equation.title for step in trace.steps} == set(titles)
-    if family == "lstm":
-        assert ("(45)", "p[l,i], k[l,i]") in [row[:2] for row in legend.rows]
+    if family == "gpt2":
+        assert ("(24)", "q[l,m], k[l,m], v[l,m]") in [row[:2] for row in legend.rows]
 
 
 def test_tokens_that_cannot_be_seen_take_one_line():

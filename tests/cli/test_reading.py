@@ -12,7 +12,7 @@ from processes import SECONDS, is_complaint
 from safetensors.numpy import load_file
 from strategies import filled, small
 
-from vesalius.cli import _guarded, cli, reading
+from vesalius.cli import _guarded, cli, reading, terminal
 from vesalius.embedding import DISTANCES, SHOWN, WHAT, embed, similar
 from vesalius.filling import fill, next_sentence
 from vesalius.model import load
@@ -249,7 +249,7 @@ def test_the_bar_is_for_those_who_watch(bert, monkeypatch):
 
     watched = Terminal()
     monkeypatch.setattr(sys, "stderr", watched)
-    with reading._progress() as progress:
+    with terminal.counting("embedding") as progress:
         embed(load(bert), TEXTS, batch=1, progress=progress)
     assert "embedding" in watched.getvalue()
     assert "3/3" in watched.getvalue()

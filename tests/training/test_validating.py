@@ -54,7 +54,7 @@ def write_held_out(name, folder):
     if name.startswith("tst"):
         file = write_series(folder)
         lines = file.read_text().splitlines()
-        file.write_text("\n".join(lines[:4] + lines[9:]) + "\n")
+        file.write_text("\n".join(lines[:5] + lines[10:]) + "\n")
         return file
     file = write_images(folder)
     arrays = dict(np.load(file))
