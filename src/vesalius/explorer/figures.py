@@ -12,9 +12,9 @@ from vesalius.families import family_of
 from vesalius.model import Model
 
 WIDTH, MIDDLE, BOX = 280, 138, 108
-GAP = 17
+GAP = 23
 """Between two boxes, where an arrow goes."""
-LOW, HIGH = 22, 42
+LOW, HIGH = 24, 44
 """Heights of a box: plain, and with heads in it."""
 PLUS = 15
 DRAWN = 8
