@@ -4,7 +4,7 @@ import { read, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
-const WINDOW = 192;
+const WINDOW = 256;
 /** Rows and columns of a step that are fetched at once. */
 
 interface Posted {
@@ -92,6 +92,7 @@ export class Explorer {
 
   private fail(error: unknown): void {
     this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+    [this.run, this.clean] = [null, null];
     this.busy = "";
   }
 

@@ -69,8 +69,8 @@ const LETTERS: Record<string, string> = {
   mu: "μ", H_bar: "H̄", C_bar: "C̄", H_e: "Hᵉ", H_M: "Hᴹ", H_O: "Hᴼ", Y_hat: "Ŷ", y_hat: "ŷ",
   h_C: "hᶜ", z_C: "zᶜ", y_hat_C: "ŷᶜ", h_0: "h₀", Lambda: "Λ", Lambda_p: "Λᵖ", Lambda_s: "Λˢ",
   Omega: "Ω", Phi: "Φ", Gamma: "Γ", Pi: "Π", Pi_M: "Πᴹ", Psi: "Ψ", Xi: "Ξ", Xi_e: "Ξₑ", Xi_m: "Ξₘ",
-  Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β", W_Q: "Wꟴ", W_K: "Wᴷ", W_V: "Wⱽ", W_O: "Wᴼ",
-  b_O: "bᴼ", b_Q: "bꟴ", b_K: "bᴷ", b_V: "bⱽ", W_1: "W₁", W_2: "W₂", b_1: "b₁", b_2: "b₂", b_E: "bᴱ",
+  Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β",
+  W_1: "W₁", W_2: "W₂", b_1: "b₁", b_2: "b₂", b_E: "bᴱ",
 };
 
 /** ``mu[3,4]`` as the paper writes it: μ[3,4]. */

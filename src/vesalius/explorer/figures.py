@@ -12,11 +12,13 @@ from vesalius.families import family_of
 from vesalius.model import Model
 
 WIDTH, MIDDLE, BOX = 280, 138, 108
-GAP = 23
+GAP = 22
 """Between two boxes, where an arrow goes."""
 LOW, HIGH = 24, 44
 """Heights of a box: plain, and with heads in it."""
 PLUS = 15
+NAMED = 24
+"""Above a layer's boxes, where its name stands."""
 DRAWN = 8
 """Heads that have a box of their own."""
 
@@ -146,7 +148,9 @@ def _below(drawn: Figure, layers: int) -> None:
 
 
 def _around(drawn: Figure, start: float, layers: int, counted: dict[str, Any]) -> None:
-    top = drawn.y - GAP / 2
+    top = drawn.y - NAMED
+    drawn.lines.append(f"M{MIDDLE} {drawn.y}V{top}")
+    drawn.y = top
     x = MIDDLE - BOX / 2 - 24
     drawn.block = {"x": x, "y": top, "width": BOX + 48, "height": start - top, **counted}
     if layers > 1:

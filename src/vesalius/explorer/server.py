@@ -5,7 +5,9 @@ Nothing is computed here but by the library.
 """
 
 import mimetypes
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,10 @@ ASK = "private, no-cache"
 """For answers, which another version of the package may give differently."""
 
 
+PLACE = re.compile(r"[\w.-]+(/dissect(/[^/]{1,200})?)?")
+"""A place of the page: a model, a room and a step, which the page itself looks up."""
+
+
 class Wanted(BaseModel):
     """A run: a model by its id, a text or token ids, and the steps to cut."""
 
@@ -51,7 +57,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     _runs(app, runs)
-    _page(app, catalogue, page)
+    _page(app, page)
     return app
 
 
@@ -89,13 +95,15 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
 
 
 def _runs(app: FastAPI, runs: Runs) -> None:
-    def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
+    def known(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
         """What is worked out once: heavy work is done one at a time for each model."""
-        run = runs[key]
         with run.entry.at_work():
             if about not in run.answers:
                 run.answers[about] = telling.told(make(run))
-        return JSONResponse(run.answers[about], headers={"cache-control": ASK})
+        return run.answers[about]
+
+    def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
+        return JSONResponse(known(runs[key], about, make), headers={"cache-control": ASK})
 
     def meant(key: str, word: int | None, position: int | None) -> int:
         """The word that is asked about: without cuts the likeliest, whatever they change."""
@@ -124,9 +132,12 @@ def _runs(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/api/runs/{key}/cuts")
     def cuts(key: str, layer: int, word: int | None = None, position: int | None = None) -> Any:
-        word = meant(key, word, position)
-        about = ("cuts", layer, word, position)
-        return answer(key, about, lambda run: telling.cuts(run, layer, word, position))
+        run, word = runs[key], meant(key, word, position)
+        found = []
+        for name in telling.cuttable(run, layer):  # others may ask in between
+            make = partial(telling.effect, name=name, word=word, position=position)
+            found.append(known(run, ("cut", name, word, position), make))
+        return JSONResponse(found, headers={"cache-control": ASK})
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
@@ -211,7 +222,7 @@ def _range(text: str, n: int) -> tuple[int, int]:
     return min(int(first), n), min(int(last), n)
 
 
-def _page(app: FastAPI, catalogue: Catalogue, page: Path) -> None:
+def _page(app: FastAPI, page: Path) -> None:
     """The page's own files, read once: a path is looked up, never opened."""
     files = {f"/{f.relative_to(page).as_posix()}": f for f in page.rglob("*") if f.is_file()}
     held = {name: (file.read_bytes(), _type(name)) for name, file in files.items()}
@@ -222,8 +233,7 @@ def _page(app: FastAPI, catalogue: Catalogue, page: Path) -> None:
         if name in held and name != "/index.html":
             content, kind = held[name]
             return Response(content, media_type=kind, headers={"cache-control": FOREVER})
-        first = path.partition("/")[0]
-        if (path and first not in catalogue.entries) or "/index.html" not in held:
+        if (path and not PLACE.fullmatch(path)) or "/index.html" not in held:
             return Response("there is nothing here", 404, media_type="text/plain")
         content, kind = held["/index.html"]
         return Response(content, media_type=kind, headers={"cache-control": "no-store"})

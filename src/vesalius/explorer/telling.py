@@ -51,7 +51,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "tokens": trace.tokens(),
         "surprisal": surprisal(run),
         "cuts": list(run.cuts),
-        "position": target.column,
+        "position": target.column if trace[target.step].ndim > 1 else len(trace.ids) - 1,
         "masked": not family_of(trace.model.config).predicts_text,
         "target": {
             "id": row,
@@ -136,20 +136,20 @@ def _cut(step: Step) -> str:
     return f"{WITHIN[step.symbol]}[{place['layer']}]" if step.symbol in WITHIN else ""
 
 
-def cuts(run: Run, layer: int, word: int | None, position: int | None) -> list[dict[str, Any]]:
-    """What the target's probability would be with each head or network of a layer cut as well.
+def cuttable(run: Run, layer: int) -> list[str]:
+    """The heads and the network of a layer."""
+    steps = (step for step in run.trace.steps if step.symbol in CUT)
+    return [step.name for step in steps if step.place.get("layer") == layer]
 
-    Of those that are cut already: what it would be without that cut.
+
+def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
+    """What the target's probability would be with this step cut as well.
+
+    Of one that is cut already: what it would be without that cut.
     """
-    trace, target = run.trace, target_of(run, word, position)
-    found = []
-    for step in trace.steps:
-        if step.symbol not in CUT or step.place.get("layer") != layer:
-            continue
-        toggled = set(run.cuts) ^ {step.name}
-        after = replay(trace, toggled, {step.name})[target.step]
-        found.append({"name": step.name, "probability": target.probability(after)})
-    return found
+    target = target_of(run, word, position)
+    after = replay(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
+    return {"name": name, "probability": target.probability(after)}
 
 
 def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str, Any]:
