@@ -40,9 +40,10 @@ export function decimals(x: number, digits: number): string {
   return (x < 0 ? MINUS : "") + rounded(x, digits);
 }
 
+/** The size of a difference: one digit and its power. */
 export function small(x: Numeral): string {
   if (typeof x === "string") return NAMED[x] ?? x;
-  return x === 0 ? "0" : x.toExponential(0).replace("-", MINUS).replace("+", "");
+  return x === 0 ? "0" : Math.abs(x).toExponential(0).replace("-", MINUS).replace("+", "");
 }
 
 export const grouped = (n: number): string => n.toLocaleString("en-US");

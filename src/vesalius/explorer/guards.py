@@ -18,6 +18,8 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 BODY, UPLOAD = 1 << 20, 16 << 20
 """Bytes of a request: of JSON, and of a file."""
+DROPPED = 2 * UPLOAD
+"""Bytes that are read at all before the connection is closed."""
 AT_ONCE = 32
 """Requests that are answered at the same time."""
 SECONDS = 30
@@ -125,23 +127,34 @@ def _single(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 async def _body(scope: MutableMapping[str, Any], receive: Receive) -> bytes:
-    """The whole body, counted while it arrives: chunks have no length beforehand."""
+    """The whole body, counted while it arrives: chunks have no length beforehand.
+
+    Of one that is too long, a while more is read and dropped, so that its sender hears why.
+    """
     headers = _single(scope["headers"])
     most = UPLOAD if scope["path"] == "/api/uploads" else BODY
     length = headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > most:
-        raise Refused(413, f"a request may have {most:,} bytes")
+    too_long = Refused(413, f"a request may have {most:,} bytes")
+    if not length.isdecimal() or int(length) > DROPPED:
+        raise too_long
     chunks, size = [], 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Refused(400, "the request broke off")
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
+        part = message.get("body", b"")
+        size += len(part)
+        if size > DROPPED:
+            raise too_long
         if size > most:
-            raise Refused(413, f"a request may have {most:,} bytes")
+            chunks.clear()
+        else:
+            chunks.append(part)
         if not message.get("more_body"):
-            return b"".join(chunks)
+            break
+    if size > most:
+        raise too_long
+    return b"".join(chunks)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

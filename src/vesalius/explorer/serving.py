@@ -7,6 +7,7 @@ import sys
 import threading
 import webbrowser
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -70,7 +71,10 @@ class Explorer:
 
 
 def explorer(
-    model: str | None = None, host: str = "127.0.0.1", port: int | None = None
+    model: str | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    page: Path = PAGE,
 ) -> Explorer:
     """A server for one person at this computer."""
     if host not in HOSTS:
@@ -79,13 +83,13 @@ def explorer(
             f"From another machine, ssh -L brings its port here"
         )
     catalogue = Catalogue(model)
-    if not (PAGE / "index.html").exists():
+    if not (page / "index.html").exists():
         raise NoPage("the page of the explorer is not built; 'make page' builds it, with Node")
     listening = _listen(host, port)
     port = int(listening.getsockname()[1])
     token = secrets.token_urlsafe(24)
     settings = uvicorn.Config(
-        Guard(application(catalogue), port, token),
+        Guard(application(catalogue, page), port, token),
         log_level="warning",
         access_log=False,
         server_header=False,
