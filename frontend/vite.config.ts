@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vite";
 
@@ -11,8 +12,20 @@ const onlyWoff2: Plugin = {
   },
 };
 
+/** What is bundled keeps its licence beside it. */
+const licences: Plugin = {
+  name: "licences",
+  generateBundle() {
+    const texts = ["katex/LICENSE", "svelte/LICENSE.md"].map((file) => {
+      const text = readFileSync(new URL(`node_modules/${file}`, import.meta.url), "utf-8");
+      return `${file.split("/")[0]}\n\n${text.trim()}\n`;
+    });
+    this.emitFile({ type: "asset", fileName: "licences.txt", source: texts.join("\n\n") });
+  },
+};
+
 export default defineConfig({
-  plugins: [onlyWoff2, svelte()],
+  plugins: [onlyWoff2, licences, svelte()],
   build: {
     outDir: "../src/vesalius/explorer/page",
     emptyOutDir: true,

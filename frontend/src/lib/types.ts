@@ -117,6 +117,15 @@ export interface Unfolding {
   edited: boolean;
 }
 
+/** One letter of an equation, and its class, which has a colour and a mark. */
+export interface Symbol {
+  name: string;
+  latex: string;
+  meaning: string;
+  shape: string;
+  kind: "parameter" | "bias" | "score" | "output" | "input" | "dimension" | "state";
+}
+
 export interface Equation {
   label: string;
   number: number | null;
@@ -125,7 +134,7 @@ export interface Equation {
   section: string;
   latex: string;
   remarks: string;
-  symbols: { name: string; latex: string; meaning: string; shape: string }[];
+  symbols: Symbol[];
   source: string;
 }
 

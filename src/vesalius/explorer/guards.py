@@ -137,7 +137,8 @@ async def _body(scope: MutableMapping[str, Any], receive: Receive) -> bytes:
     too_long = Refused(413, f"a request may have {most:,} bytes")
     if not length.isdecimal() or int(length) > DROPPED:
         raise too_long
-    chunks, size = [], 0
+    chunks: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

@@ -21,6 +21,7 @@ from vesalius import equations as eq
 from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
 from vesalius.explorer import telling
 from vesalius.explorer.catalogue import Catalogue
+from vesalius.explorer.classes import classed
 from vesalius.explorer.figures import figure
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
@@ -29,6 +30,8 @@ MISSING = (UnknownModel, UnknownRun, UnknownStep)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
+ANSWERS = 2000
+"""Answers about a run that are kept."""
 FOREVER = "private, max-age=31536000, immutable"
 """For files of the page, whose names change with what they hold."""
 ASK = "private, no-cache"
@@ -91,7 +94,7 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
 
     @app.get("/api/equations")
     def equations() -> Any:
-        return {name: {**e.to_json(), "label": e.label} for name, e in eq.REGISTRY.items()}
+        return {name: classed(entry) for name, entry in eq.REGISTRY.items()}
 
 
 def _runs(app: FastAPI, runs: Runs) -> None:
@@ -99,8 +102,10 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         """What is worked out once: heavy work is done one at a time for each model."""
         with run.entry.at_work():
             if about not in run.answers:
+                if len(run.answers) >= ANSWERS:
+                    run.answers.clear()
                 run.answers[about] = telling.told(make(run))
-        return run.answers[about]
+            return run.answers[about]
 
     def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
         return JSONResponse(known(runs[key], about, make), headers={"cache-control": ASK})
