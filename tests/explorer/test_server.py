@@ -236,3 +236,18 @@ def test_without_a_port_the_next_free_one_is_taken(monkeypatch):
         found = serving._listen("127.0.0.1", None)
         with found:
             assert found.getsockname()[1] > serving.PORT
+
+
+def test_a_folder_of_ones_own_is_explored_by_the_name_of_its_folder(tmp_path):
+    from vesalius.explorer.catalogue import Catalogue
+    from vesalius.explorer.runs import Runs
+
+    folder = tmp_path / "my model"
+    vs.create("gpt2", layers=1, embedding=12, heads=2, vocabulary=9).save(folder)
+    catalogue = Catalogue(str(folder))
+    assert catalogue.first.key == "my-model"
+    assert catalogue["my-model"].to_json() == {"id": "my-model", "title": "my model"}
+    assert catalogue["my-model"].described()["text"] == "0 1 2"  # there is no tokenizer
+    run = Runs(catalogue).make("my-model", [1, 2, 3], ["P[1,2]"])
+    whole = vs.dissect(str(folder), [1, 2, 3], edit={"P[1,2]": lambda v: 0 * v})
+    assert np.array_equal(run.trace["Y_hat"], whole["Y_hat"])

@@ -136,7 +136,8 @@ export class Explorer {
     const meant = JSON.stringify([model, text, cuts, word, after]);
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
-    const made = await post<Posted>("/api/runs", { model, text, cuts });
+    const given = this.model?.tokenizer === null ? { ids: numbers(text ?? "") } : { text };
+    const made = await post<Posted>("/api/runs", { model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
     if (word !== null) query.set("word", String(word));
@@ -281,13 +282,30 @@ export class Explorer {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
 
+  /** The command that unfolds the number at the cursor; cuts are for Python. */
+  get command(): string {
+    const { text, step } = this.place;
+    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+  }
+
   /** The line of Python that gives the number at the cursor. */
   get python(): string {
-    const { model, text, cuts, step } = this.place;
+    const { text, cuts, step } = this.place;
     const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
     const more = edit ? `, edit={${edit}}` : "";
-    return `vs.dissect(${JSON.stringify(model)}, ${JSON.stringify(text)}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
+    const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
+    return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
   }
+}
+
+/** Token ids, as one types them for a model without a tokenizer. */
+function numbers(text: string): number[] {
+  return text.split(/[\s,]+/).filter(Boolean).map(Number);
+}
+
+/** A word as a shell takes it. */
+function quoted(text: string): string {
+  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
 function windowed(k: number, n: number): [number, number] {

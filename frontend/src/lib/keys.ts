@@ -11,7 +11,7 @@ export const KEYS: [string, string][] = [
   ["x", "cut the head or network"],
   ["u", "undo the last cut"],
   ["/", "the text"],
-  ["y", "copy the Python line"],
+  ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
 
@@ -51,6 +51,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "/": return acts.text;
     case "?": return acts.help;
     case "y": return () => void copy(explorer);
+    case "Y": return () => void copy(explorer, explorer.command);
     default: return null;
   }
 }
@@ -100,7 +101,11 @@ function unfold(explorer: Explorer): void {
   explorer.note = "the terms of this number are weights: nothing lies below them";
 }
 
-export async function copy(explorer: Explorer): Promise<void> {
-  await navigator.clipboard.writeText(explorer.python);
-  explorer.note = "copied";
+export async function copy(explorer: Explorer, text = explorer.python): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    explorer.note = `copied: ${text}`;
+  } catch {
+    explorer.note = text; // to be copied by hand, where the browser does not allow it
+  }
 }

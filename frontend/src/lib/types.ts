@@ -10,11 +10,15 @@ export interface ModelName {
 }
 
 export interface ModelInfo extends ModelName {
+  /** What Python and the command line call it. */
+  name: string;
   family: string;
   family_title: string;
   parameters: number;
   dtype: string;
   context: number | null;
+  /** The words of the tokenizer, or null where there is none. */
+  tokenizer: number | null;
   text: string;
   symbols: Record<string, unknown>;
 }

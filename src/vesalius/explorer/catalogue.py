@@ -59,15 +59,22 @@ class Entry:
             return {
                 **self.to_json(),
                 **model.to_json(),
+                "name": self.name.removeprefix("specimen:"),
                 "family": family.name,
                 "family_title": family.title,
                 "symbols": model.config.symbols(),
                 "settings": model.config.described(),
                 "context": model.config.symbols().get("n_max"),
                 "count": count(model).to_json(),
-                "text": TEXTS.get(family.name, TEXT),
-                "location": "" if model.folder is None else model.folder.name,
+                "text": self._text(model),
             }
+
+    def _text(self, model: Model) -> str:
+        """What a page reads first; token ids, where there is no tokenizer."""
+        if model.tokenizer is None:
+            most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
+            return " ".join(map(str, range(most)))
+        return TEXTS.get(family_of(model.config).name, TEXT)
 
 
 class Catalogue:
@@ -89,7 +96,7 @@ class Catalogue:
             folder = found.name if found.folder is None else found.folder.resolve().name
             key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
             key = f"{key}-2" if key in specimens() else key
-            entry = Entry(key, given, given)
+            entry = Entry(key, given, folder)
         with entry.at_work() as model:  # what cannot be read is said before the page opens
             family = family_of(model.config)
             if family.reads != "text":
