@@ -19,8 +19,8 @@ LOW, HIGH = 24, 44
 PLUS = 15
 NAMED = 24
 """Above a layer's boxes, where its name stands."""
-DRAWN = 8
-"""Heads that have a box of their own."""
+DRAWN = 12
+"""Heads that have a box of their own; where there are more, none has."""
 
 
 @dataclass
@@ -173,9 +173,11 @@ def _transformer(drawn: Figure, counted: Count, symbols: dict[str, Any], family:
             step = "H_bar[l]" if attends else "C_bar[l]"
             drawn.add("box", "layerNorm", step, shape=wide, inside=True, **one)
         if attends:
-            heads = {"heads": min(symbols["M"], DRAWN), "inside": True}
+            drawable = symbols["M"] if symbols["M"] <= DRAWN else 0
+            heads = {"heads": drawable, "inside": True}
             label = f"{symbols['M']} attention heads"
-            drawn.add("heads", label, "A[l]", shape=wide, **heads, **_set(counted, "Γ[l]"))
+            kind = "heads" if drawable else "box"
+            drawn.add(kind, label, "A[l]", shape=wide, **heads, **_set(counted, "Γ[l]"))
         else:
             inner = f"{symbols['d_f']} × n"
             more = _set(counted, "Π[l]")
