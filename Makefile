@@ -4,7 +4,9 @@ BIN := .venv/bin
 PEERS := .venv-peers/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-peers fuzz lint install bench specimens docs clean
+PAGE := src/vesalius/explorer/page/index.html
+
+.PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs clean
 
 demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
@@ -16,7 +18,12 @@ demo: .venv/runtime  ## count a model, look at an equation, take a trained model
 	$(BIN)/vesalius evaluate gpt README.md
 	$(BIN)/vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
 
-test: install
+explore: .venv/runtime page  ## open the explorer
+	$(BIN)/vesalius explore
+
+page: $(PAGE)  ## build the explorer's page, which needs Node 20 or newer
+
+test: install $(if $(shell command -v npm),page)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 test-slow: install  ## a hundred kills and whatever else takes minutes
@@ -49,6 +56,14 @@ install: .venv/development
 
 clean:
 	rm -rf .venv .venv-peers
+
+frontend/node_modules/.package-lock.json: frontend/package-lock.json
+	cd frontend && npm ci --no-audit --no-fund
+	@touch $@
+
+$(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/vite.config.ts \
+		$(shell find frontend/src frontend/public -type f)
+	cd frontend && npm run check && npm run build
 
 # Without PyTorch, which the demo does not need. Python compiles a module when it is first imported;
 # compiling all of them beforehand would take as long as unpacking them.

@@ -3,6 +3,7 @@
 LAYERS = [
     {"__main__"},
     {"cli"},
+    {"explorer"},
     {"analyses"},
     {"classification", "verification", "evaluation", "conversion", "inspection"},
     {"peers"},

@@ -14,7 +14,17 @@ from typing import Any
 import click
 
 from vesalius import __version__
-from vesalius.cli import analyses, anatomy, checkpoints, data, generation, reading, text, training
+from vesalius.cli import (
+    analyses,
+    anatomy,
+    checkpoints,
+    data,
+    explorer,
+    generation,
+    reading,
+    text,
+    training,
+)
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError
 from vesalius.extras import EXTRAS, missing
@@ -24,6 +34,7 @@ __all__ = ["Settings", "cli", "json_option", "main"]
 SUBJECTS: dict[str, list[click.Command]] = {
     "Anatomy": [anatomy.models, anatomy.equations, anatomy.count, anatomy.dissect, anatomy.verify],
     "Analyses": [
+        explorer.explore,
         analyses.unfold,
         analyses.attribute,
         analyses.ablate,

@@ -1,0 +1,84 @@
+/* How numbers, tokens and names of steps are written. */
+
+import type { Numeral } from "./types";
+
+const MINUS = "−";
+const NAMED: Record<string, string> = { inf: "∞", "-inf": `${MINUS}∞`, nan: "NaN" };
+
+/** Rounds half away from zero, on the digits that the number is written with. */
+function rounded(x: number, digits: number): string {
+  const scale = 10 ** digits;
+  const written = Math.abs(x).toString();
+  const shifted = written.includes("e") ? Math.abs(x) * scale : Number(`${written}e${digits}`);
+  return (Math.round(shifted) / scale).toFixed(digits);
+}
+
+/** Four significant digits. */
+export function number(x: Numeral): string {
+  if (typeof x === "string") return NAMED[x] ?? x;
+  if (Number.isNaN(x)) return "NaN";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : `${MINUS}∞`;
+  if (x === 0) return "0";
+  const power = Math.floor(Math.log10(Math.abs(x)));
+  const sign = x < 0 ? MINUS : "";
+  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(1).replace("-", MINUS);
+  return sign + rounded(x, Math.max(0, 3 - power));
+}
+
+/** With its sign, and as many decimals as are said. */
+export function signed(x: Numeral, digits = 2): string {
+  if (typeof x === "string") return NAMED[x] ?? x;
+  const text = rounded(x, digits);
+  return (x < 0 && Number(text) !== 0 ? MINUS : "+") + text;
+}
+
+export function percent(p: number): string {
+  return `${rounded(100 * p, 1)} %`;
+}
+
+export function decimals(x: number, digits: number): string {
+  return (x < 0 ? MINUS : "") + rounded(x, digits);
+}
+
+/** The size of a difference: one digit and its power. */
+export function small(x: Numeral): string {
+  if (typeof x === "string") return NAMED[x] ?? x;
+  return x === 0 ? "0" : Math.abs(x).toExponential(0).replace("-", MINUS).replace("+", "");
+}
+
+export const grouped = (n: number): string => n.toLocaleString("en-US");
+
+export function counted(n: number): string {
+  if (n >= 1e9) return `${rounded(n / 1e9, 2)} B`;
+  if (n >= 1e6) return `${rounded(n / 1e6, 2)} M`;
+  return grouped(n);
+}
+
+/** A token with its blanks and line ends to be seen. */
+export function visible(token: string): { blank: string; rest: string } {
+  const rest = token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");
+  const blanks = /^ */.exec(rest)?.[0].length ?? 0;
+  return { blank: "␣".repeat(blanks), rest: rest.slice(blanks).replace(/ /g, "␣") };
+}
+
+export function shown(token: string): string {
+  const { blank, rest } = visible(token);
+  return blank + rest;
+}
+
+const LETTERS: Record<string, string> = {
+  mu: "μ", H_bar: "H̄", C_bar: "C̄", H_e: "Hᵉ", H_M: "Hᴹ", H_O: "Hᴼ", Y_hat: "Ŷ", y_hat: "ŷ",
+  h_C: "hᶜ", z_C: "zᶜ", y_hat_C: "ŷᶜ", h_0: "h₀", Lambda: "Λ", Lambda_p: "Λᵖ", Lambda_s: "Λˢ",
+  Omega: "Ω", Phi: "Φ", Gamma: "Γ", Pi: "Π", Pi_M: "Πᴹ", Psi: "Ψ", Xi: "Ξ", Xi_e: "Ξₑ", Xi_m: "Ξₘ",
+  Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β",
+  W_1: "W₁", W_2: "W₂", b_1: "b₁", b_2: "b₂", b_E: "bᴱ",
+};
+
+/** ``mu[3,4]`` as the paper writes it: μ[3,4]. */
+export function letters(name: string): string {
+  return name.replace(/[A-Za-z]\w*/g, (word) => LETTERS[word] ?? word);
+}
+
+export function symbolOf(name: string): string {
+  return letters(name.replace(/\[.*/, ""));
+}

@@ -1,0 +1,111 @@
+/* What keys do; single letters never while one types. */
+
+import type { Explorer } from "./explorer.svelte";
+
+export const KEYS: [string, string][] = [
+  ["← ↑ → ↓", "move the cell"],
+  ["[ ]", "layer below, above"],
+  [", .", "head before, after"],
+  ["Enter", "unfold the largest term"],
+  ["Backspace", "fold again"],
+  ["x", "cut the head or network"],
+  ["u", "undo the last cut"],
+  ["/", "the text"],
+  ["y Y", "copy the Python line, the command"],
+  ["?", "these keys"],
+];
+
+const ARROWS: Record<string, [number, number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+};
+
+export interface Acts {
+  text: () => void;
+  help: () => void;
+}
+
+export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): void {
+  const target = event.target as HTMLElement;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (target.closest("input, textarea, select, [contenteditable]")) return;
+  const arrow = ARROWS[event.key];
+  const act = arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
+  if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
+  event.preventDefault();
+  act();
+}
+
+function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null {
+  switch (key) {
+    case "[": return () => layer(explorer, -1);
+    case "]": return () => layer(explorer, 1);
+    case ",": return () => head(explorer, -1);
+    case ".": return () => head(explorer, 1);
+    case "Enter": return () => unfold(explorer);
+    case "Backspace": return () => explorer.fold();
+    case "x": return () => explorer.toggle();
+    case "u": return () => explorer.undo();
+    case "/": return acts.text;
+    case "?": return acts.help;
+    case "y": return () => void copy(explorer);
+    case "Y": return () => void copy(explorer, explorer.command);
+    default: return null;
+  }
+}
+
+/** Matrices with a column a token are drawn on their side, so that the arrows turn with them. */
+export function onItsSide(step: { shape: number[]; rows: string; columns: string }): boolean {
+  const [rows = 1, columns = 1] = step.shape;
+  return step.shape.length < 2 || (!step.rows && columns < rows) || step.rows === "vocabulary";
+}
+
+function move(explorer: Explorer, down: number, right: number): void {
+  const step = explorer.step;
+  if (!step || !explorer.at.length) return;
+  const by = onItsSide(step) ? [right, down] : [down, right];
+  const at = explorer.at.map((k, i) => Math.min((step.shape[i] ?? 1) - 1, Math.max(0, k + by[i]!)));
+  if (at.some((k, i) => k !== explorer.at[i])) explorer.go({ at }, true);
+}
+
+function layer(explorer: Explorer, by: number): void {
+  jump(explorer, { layer: explorer.layer + by });
+}
+
+function head(explorer: Explorer, by: number): void {
+  jump(explorer, { head: (explorer.head ?? 1) + by });
+}
+
+/** The same step in another layer or head, if there is one. */
+function jump(explorer: Explorer, to: { layer?: number; head?: number }): void {
+  const here = explorer.step;
+  if (!here) return;
+  const wanted = { ...here.place, ...to };
+  const found = explorer.run?.steps.find(
+    (step) =>
+      step.symbol === here.symbol &&
+      step.place.layer === wanted.layer &&
+      step.place.head === wanted.head &&
+      step.place.time === wanted.time,
+  );
+  if (found) explorer.go({ step: found.name });
+}
+
+function unfold(explorer: Explorer): void {
+  for (const term of explorer.unfolding?.terms ?? []) {
+    const factor = term.factors.find((one) => one.kind === "step");
+    if (factor) return explorer.go({ step: factor.name, at: factor.at });
+  }
+  explorer.note = "the terms of this number are weights: nothing lies below them";
+}
+
+export async function copy(explorer: Explorer, text = explorer.python): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    explorer.note = `copied: ${text}`;
+  } catch {
+    explorer.note = text; // to be copied by hand, where the browser does not allow it
+  }
+}

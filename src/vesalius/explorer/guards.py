@@ -1,0 +1,192 @@
+"""What every request passes before it is answered: who asks, from where, how much, how many.
+
+The page is for one person at one computer. Another site that the browser has open may neither read
+nor write here: the host must be the loopback, the origin our own, the cookie the token's.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+BODY, UPLOAD = 1 << 20, 16 << 20
+"""Bytes of a request: of JSON, and of a file."""
+DROPPED = 2 * UPLOAD
+"""Bytes that are read at all before the connection is closed."""
+AT_ONCE = 32
+"""Requests that are answered at the same time."""
+SECONDS = 30
+"""In which a request's body has to arrive."""
+POLICY = (
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+
+
+class Refused(Exception):
+    """A request that is not answered: the status, and a sentence for whoever sent it."""
+
+    def __init__(self, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.headers = status, sentence, headers
+
+
+class Guard:
+    """The application behind its guards."""
+
+    def __init__(self, app: App, port: int, token: str) -> None:
+        self.app, self.port, self.token = app, port, token
+        self.cookie = f"vesalius-{port}"
+        self.busy = 0
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return None
+        send = _with_headers(send)
+        if self.busy >= AT_ONCE:
+            full = Refused(503, "too many requests at once", (b"retry-after", b"1"))
+            return await _refuse(send, full)
+        self.busy += 1
+        try:
+            self._check(scope)
+            body = await asyncio.wait_for(_body(scope, receive), SECONDS)
+            await self.app(scope, _again(body, receive), send)
+        except Refused as refused:
+            await _refuse(send, refused)
+        except TimeoutError:
+            await _refuse(send, Refused(408, "the request took too long to arrive"))
+        finally:
+            self.busy -= 1
+
+    def _check(self, scope: MutableMapping[str, Any]) -> None:
+        headers = _single(scope["headers"])
+        host = headers.get("host", "")
+        allowed = {f"{name}:{self.port}" for name in LOOPBACK}
+        if self.port == 80:
+            allowed |= set(LOOPBACK)
+        if host not in allowed:
+            raise Refused(400, "this server answers on the loopback only")
+        if "origin" in headers and headers["origin"] != f"http://{host}":
+            raise Refused(403, "this comes from another page")
+        if scope["path"].startswith("/api/"):
+            if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+                raise Refused(403, "this comes from another site")
+            if not self._known(headers.get("cookie", "")):
+                raise Refused(403, "open the address that 'vesalius explore' printed, once")
+        self._exchange(scope)
+
+    def _known(self, cookies: str) -> bool:
+        pairs = (part.strip().partition("=") for part in cookies.split(";"))
+        given = next((value for name, _, value in pairs if name == self.cookie), "")
+        return secrets.compare_digest(given.encode(), self.token.encode())
+
+    def _exchange(self, scope: MutableMapping[str, Any]) -> None:
+        """A token in the address becomes a cookie, and leaves the address."""
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = next((value for name, value in pairs if name == "token"), None)
+        if given is None or scope["method"] != "GET" or scope["path"].startswith("/api/"):
+            return
+        if not secrets.compare_digest(given.encode(), self.token.encode()):
+            raise Refused(403, "this token is of another run of 'vesalius explore'")
+        rest = urlencode([(name, value) for name, value in pairs if name != "token"])
+        path = quote("/" + scope["path"].lstrip("/"))  # two slashes would name another host
+        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        raise Refused(
+            303,
+            "",
+            (b"location", f"{path}{'?' if rest else ''}{rest}".encode()),
+            (b"set-cookie", cookie.encode()),
+            (b"cache-control", b"no-store"),
+        )
+
+
+def _single(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by name; one that decides may come only once."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key = name.decode("latin-1").lower()
+        if key in found and key in ("host", "origin", "content-length"):
+            raise Refused(400, f"the header {key} came twice")
+        found[key] = value.decode("latin-1")
+    return found
+
+
+async def _body(scope: MutableMapping[str, Any], receive: Receive) -> bytes:
+    """The whole body, counted while it arrives: chunks have no length beforehand.
+
+    Of one that is too long, a while more is read and dropped, so that its sender hears why.
+    """
+    headers = _single(scope["headers"])
+    most = UPLOAD if scope["path"] == "/api/uploads" else BODY
+    length = headers.get("content-length", "0")
+    too_long = Refused(413, f"a request may have {most:,} bytes")
+    if not length.isdecimal() or int(length) > DROPPED:
+        raise too_long
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the request broke off")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > DROPPED:
+            raise too_long
+        if size > most:
+            chunks.clear()
+        else:
+            chunks.append(part)
+        if not message.get("more_body"):
+            break
+    if size > most:
+        raise too_long
+    return b"".join(chunks)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body for the application, and whatever comes after it."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            there = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in HEADERS if pair[0] not in there]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending
+
+
+async def _refuse(send: Send, refused: Refused) -> None:
+    body = refused.sentence.encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        *refused.headers,
+    ]
+    if refused.status in (408, 413):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

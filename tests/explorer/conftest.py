@@ -1,0 +1,101 @@
+"""A server of its own process, on a real socket, and a browser where there is one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from vesalius.explorer.server import PAGE
+
+SERVE = """
+import json, sys
+from pathlib import Path
+from vesalius.explorer.serving import explorer
+found = explorer(port=0, page=Path(sys.argv[1]))
+print(json.dumps(found.to_json()), flush=True)
+found.run()
+"""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where a server is, and the token that it wants."""
+
+    port: int
+    token: str
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def cookie(self) -> dict[str, str]:
+        return {"cookie": f"vesalius-{self.port}={self.token}"}
+
+    def client(self, **settings: Any) -> httpx.Client:
+        headers = {**self.cookie, **settings.pop("headers", {})}
+        return httpx.Client(base_url=self.base, headers=headers, timeout=120, **settings)
+
+
+def served_from(page: Path) -> Iterator[Served]:
+    command = [sys.executable, "-c", SERVE, str(page)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        yield Served(said["port"], said["token"])
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The server; where the page is not built, with one in its place."""
+    page = PAGE
+    if not (PAGE / "index.html").exists():
+        page = tmp_path_factory.mktemp("page")
+        (page / "index.html").write_text("<!doctype html><title>Vesalius</title>")
+    yield from served_from(page)
+
+
+@pytest.fixture(scope="module")
+def client(served: Served) -> Iterator[httpx.Client]:
+    with served.client() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    if not (PAGE / "index.html").exists():
+        missing("the explorer's page is not built; 'make page' builds it, with Node")
+    with sync_playwright() as playwright:
+        own = Path(playwright.chromium.executable_path)
+        found = next(filter(None, map(shutil.which, BROWSERS)), None)
+        if found is None and not own.exists():
+            missing("there is no Chromium here; 'playwright install chromium' brings one")
+        root = hasattr(os, "geteuid") and os.geteuid() == 0  # whom Chromium gives no sandbox
+        arguments = ["--no-sandbox"] if root else []
+        path = None if own.exists() else found
+        opened = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield opened
+        opened.close()
+
+
+def missing(reason: str) -> None:
+    """A test that cannot run is skipped; where CI is true, it fails."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)

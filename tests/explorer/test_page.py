@@ -1,0 +1,281 @@
+"""The page in a browser: its numbers are the library's, its address holds all that it shows."""
+
+import json
+import re
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+import vesalius as vs
+
+TEXT = "He shook his"
+START = "#t=He%20shook%20his"
+SOURCES = Path(__file__).parents[2] / "frontend" / "src"
+SECONDS = 60
+expect.set_options(timeout=1000 * SECONDS)
+
+
+class Watched:
+    """A page of the browser, and what it complained of."""
+
+    def __init__(self, browser, served, **settings):
+        self.context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 800}} | settings
+        )
+        self.context.set_default_timeout(1000 * SECONDS)
+        self.page, self.served = self.context.new_page(), served
+        self.complaints, self.hosts = [], set()
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        self.page.goto(f"{served.base}/?token={served.token}")
+
+    def _said(self, message):
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def open(self, path):
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.served.base}{path}")
+        return self.page
+
+    def close(self):
+        self.context.close()
+        assert self.hosts <= {f"127.0.0.1:{self.served.port}", ""}
+
+
+@pytest.fixture
+def watched(browser, served):
+    found = Watched(browser, served)
+    yield found
+    found.close()
+    assert found.complaints == []
+
+
+@pytest.fixture
+def page(watched):
+    return watched.page
+
+
+def percent(p):
+    return f"{100 * p:.1f} %"
+
+
+def hero(page, what):
+    return page.locator(f"[data-hero={what}]")
+
+
+def cut_to(page, probability):
+    expect(hero(page, "probability")).to_have_text(percent(probability))
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return vs.attribute(vs.dissect("gpt", TEXT)).probability
+
+
+@pytest.fixture(scope="module")
+def cut():
+    trace = vs.dissect("gpt", TEXT, edit={"P[3,4]": lambda v: 0 * v})
+    return vs.attribute(trace, " head").probability
+
+
+def test_without_a_click_it_says_what_comes_next_and_how_likely(page, clean):
+    expect(hero(page, "word")).to_have_text("␣head")
+    cut_to(page, clean)
+    assert percent(clean) == "41.2 %"
+    expect(page).to_have_url(
+        re.compile(re.escape("/gpt/dissect/mu[3,4]?at=2,1#t=He%20shook%20his"))
+    )
+
+
+def test_every_part_shows_its_share_and_what_cutting_it_would_give(page, cut):
+    found = vs.attribute(vs.dissect("gpt", TEXT))
+    heads = [part for part in found.parts if part.name[:2] in ("P[", "D[")]
+    assert len(heads) == 20
+    for part in heads:
+        sign = "−" if part.share < 0 else "+"
+        cell = page.locator(f'[data-part="{part.name}"] b')
+        expect(cell).to_have_text(f"{sign}{abs(part.share):.2f}")
+    expect(page.locator('[data-part="P[3,4]"]')).to_contain_text(percent(cut))
+
+
+def test_x_cuts_the_head_and_u_takes_it_back(page, clean, cut):
+    page.locator('[data-part="P[3,4]"]').click()
+    page.keyboard.press("x")
+    cut_to(page, cut)
+    assert percent(cut) == "14.8 %"
+    expect(hero(page, "was")).to_have_text(f"was {percent(clean)}")
+    expect(page).to_have_url(re.compile(re.escape("cut=P[3,4]")))
+    expect(page.get_by_text("1 cut · undo")).to_be_visible()
+    expect(page.locator('[data-part="P[3,4]"]')).to_contain_text(f"uncut → {percent(clean)}")
+    page.keyboard.press("u")
+    cut_to(page, clean)
+    expect(hero(page, "was")).to_have_count(0)
+
+
+def test_the_address_alone_restores_what_was_seen(watched, cut):
+    address = f"/gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]{START}"
+    page = watched.open(address)
+    cut_to(page, cut)
+    expect(page.locator("[data-value]")).to_have_text("0.6064")
+    page.reload()
+    cut_to(page, cut)
+    assert page.url.endswith(address)
+
+
+def test_back_and_forward_go_where_one_was(page, clean, cut):
+    cut_to(page, clean)
+    page.keyboard.press("x")
+    cut_to(page, cut)
+    page.go_back()
+    cut_to(page, clean)
+    page.go_forward()
+    cut_to(page, cut)
+
+
+def test_the_number_at_the_cursor_is_the_traces(watched):
+    trace = vs.dissect("gpt", TEXT)
+    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1{START}")
+    for key, at in (("ArrowLeft", (2, 0)), ("ArrowUp", (1, 0)), ("ArrowRight", (1, 1))):
+        expect(page.locator("[data-value]")).to_be_visible()
+        page.keyboard.press(key)
+        number = f"{trace['mu[3,4]'][at]:.4f}"
+        expect(page.locator("[data-value]")).to_have_text(number)
+        expect(page).to_have_url(re.compile(f"at={at[0]},{at[1]}#"))
+
+
+def test_keys_move_among_layers_and_heads_and_down_and_up(watched):
+    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1{START}")
+    for key, name in (("[", "mu[2,4]"), (",", "mu[2,3]"), ("]", "mu[3,3]"), (".", "mu[3,4]")):
+        expect(page.locator("[data-value]")).to_be_visible()
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(re.escape(f"/dissect/{name}?at=2,1#")))
+    first = vs.unfold(vs.dissect("gpt", TEXT), "mu[3,4]", 2, 1).terms[0].factors[0]
+    expect(page.locator("[data-value]")).to_have_text("0.6064")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(re.escape(f"/dissect/{first.name}?at={first.at[0]}")))
+    page.keyboard.press("Backspace")
+    expect(page).to_have_url(re.compile(re.escape("/dissect/mu[3,4]?at=2,1#")))
+
+
+def test_a_number_goes_down_to_a_weight_and_its_byte_in_the_file(watched):
+    page = watched.open(f"/gpt/dissect/q[3,4]?at=2,7{START}")
+    page.locator("button.parameter").first.click()
+    offset = int(page.locator("[data-offset]").inner_text().replace(",", ""))
+    found = vs.unfold(vs.dissect("gpt", TEXT), "q[3,4]", 2, 7).terms[0].factors
+    weight = next(factor for factor in found if factor.kind == "parameter")
+    assert weight.location.offset == offset
+    data = (vs.load("gpt").folder / weight.location.file).read_bytes()
+    assert struct.unpack_from("<e", data, offset)[0] == pytest.approx(weight.value)
+
+
+def test_y_copies_the_line_of_python_that_gives_the_number(browser, served):
+    watched = Watched(browser, served, permissions=["clipboard-read", "clipboard-write"])
+    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]{START}")
+    shown = page.locator("[data-value]")
+    expect(shown).to_be_visible()
+    for key in ("y", "Y"):
+        page.keyboard.press(key)
+        expect(page.get_by_role("status")).to_contain_text("copied: v")
+        line = page.evaluate("navigator.clipboard.readText()")
+        if key == "y":
+            assert shown.inner_text() == f"{eval(line, {'vs': vs}):.4f}"
+        expect(page.get_by_role("status")).to_have_text("", timeout=1000 * SECONDS)
+    assert line == "vesalius unfold gpt 'He shook his' 'mu[3,4]' 2 1"
+    watched.close()
+
+
+def test_words_are_searched_and_asked_about(page):
+    expect(hero(page, "word")).to_have_text("␣head")
+    page.get_by_label("search the vocabulary").fill("heart")
+    page.get_by_role("button", name="heart").first.click()
+    expect(hero(page, "word")).to_have_text("␣heart")
+    cut_to(page, vs.attribute(vs.dissect("gpt", TEXT), " heart").probability)
+
+
+def test_another_text_is_read(page):
+    expect(hero(page, "word")).to_have_text("␣head")
+    page.keyboard.press("/")
+    page.get_by_label("text", exact=True).fill("It was a dark")
+    page.keyboard.press("Enter")
+    word, probability = vs.dissect("gpt", "It was a dark").likeliest(1)[0][1:]
+    expect(hero(page, "word")).to_have_text(word.replace(" ", "␣"))
+    cut_to(page, probability)
+    assert page.url.endswith("#t=It%20was%20a%20dark")
+
+
+def test_the_words_of_every_layer_are_shown(page):
+    page.get_by_role("button", name="Words").click()
+    expect(page.get_by_text("H[0]", exact=True).first).to_be_visible()
+    expect(page).to_have_url(re.compile("spine=words"))
+
+
+@pytest.mark.parametrize("model", ["bert", "ffnn", "lstm", "rnn"])
+def test_other_families_open_without_a_complaint(watched, model):
+    page = watched.open(f"/{model}/dissect")
+    expect(hero(page, "probability")).to_contain_text("%")
+    expect(page.locator("[data-value]")).to_be_visible()
+
+
+def test_a_failure_shows_its_sentence_and_a_way_out(browser, served):
+    watched = Watched(browser, served)
+    page = watched.open("/gpt/dissect#t=")
+    expect(page.get_by_role("alert")).to_contain_text("expected at least one token")
+    page = watched.open("/gpt/dissect#t=" + "a%20b%20" * 300)
+    expect(page.get_by_role("alert")).to_contain_text("601 positions")
+    page.get_by_text("read the last 256 tokens").click()
+    expect(hero(page, "probability")).to_contain_text("%")
+    page = watched.open("/nobody/dissect")
+    expect(page.get_by_role("alert")).to_contain_text("there is no model 'nobody'")
+    watched.close()
+    allowed = "Failed to load resource"  # which Chromium says of every refusal
+    assert all(allowed in complaint for complaint in watched.complaints)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_screen_has_one_column_and_nothing_beside_it(browser, served, scheme):
+    narrow = {"width": 375, "height": 800}
+    watched = Watched(browser, served, viewport=narrow, color_scheme=scheme)
+    expect(hero(watched.page, "probability")).to_have_text("41.2 %")
+    expect(watched.page.locator("[data-value]")).to_be_visible()
+    assert watched.page.evaluate("document.documentElement.scrollWidth") == 375
+    assert watched.page.evaluate("document.documentElement.dataset.theme") == scheme
+    watched.close()
+    assert watched.complaints == []
+
+
+def test_without_the_token_the_page_says_what_to_do(browser, served):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.base)
+    expect(page.get_by_role("alert")).to_contain_text("open the address")
+    context.close()
+
+
+def test_the_command_prints_its_address_and_ends_with_an_interrupt(browser):
+    command = [sys.executable, "-m", "vesalius", "explore", "--no-browser", "--port", "0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = json.loads(process.stdout.readline())
+    assert said["address"] == f"http://127.0.0.1:{said['port']}/?token={said['token']}"
+    page = browser.new_page()
+    page.goto(said["address"])
+    expect(hero(page, "probability")).to_have_text("41.2 %", timeout=1000 * SECONDS)
+    page.close()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_the_page_draws_no_number_of_its_own():
+    written = "\n".join(file.read_text() for file in SOURCES.rglob("*") if file.is_file())
+    assert "Math.random" not in written
+    assert "{@html" not in written
+    assert "renderToString" not in written
+    assert not re.search(r"https?://", written)
