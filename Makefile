@@ -17,13 +17,14 @@ demo: .venv/runtime  ## count a model, look at an equation, take a trained model
 	$(BIN)/vesalius dissect gpt "He shook his"
 	$(BIN)/vesalius evaluate gpt README.md
 	$(BIN)/vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
+	@echo "To look at all this on a page: make explore"
 
 explore: .venv/runtime page  ## open the explorer
 	$(BIN)/vesalius explore
 
 page: $(PAGE)  ## build the explorer's page, which needs Node 20 or newer
 
-test: install $(if $(shell command -v npm),page)
+test: install $(if $(shell command -v npm),page) .venv/browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 test-slow: install  ## a hundred kills and whatever else takes minutes
@@ -78,6 +79,16 @@ $(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/v
 	@echo "Adding PyTorch and what development needs; this takes a minute or two"
 	$(PIP) torch
 	$(PIP) --editable '.[test,lint]'
+	@touch $@
+
+# For the tests of the page: the machine's own Chromium, else Debian's as root, else Playwright's.
+.venv/browser: .venv/development
+	@if [ -n "$$(which chromium chromium-browser google-chrome chrome 2>/dev/null)" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium for the tests of the page"; \
+		apt-get install -y -qq chromium >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; \
+	else $(BIN)/playwright install chromium; fi \
+		|| echo "No browser could be installed: the tests of the page are skipped"
 	@touch $@
 
 # KerasHub brings TensorFlow, which nothing else here should have to load.

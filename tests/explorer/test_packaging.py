@@ -1,4 +1,4 @@
-"""A wheel brings the page along, or is not built."""
+"""A wheel brings the page along, and builds it where it is missing."""
 
 import importlib.util
 from pathlib import Path
@@ -15,8 +15,8 @@ def hook(root):
     return module.Page(str(root), {}, None, None, "", "wheel")
 
 
-def test_a_wheel_without_the_page_is_refused_and_an_editable_one_is_not(tmp_path):
-    with pytest.raises(FileNotFoundError, match="make page"):
+def test_a_wheel_that_can_have_no_page_is_refused_and_an_editable_one_is_not(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no frontend/ to build it from"):
         hook(tmp_path).initialize("standard", {})
     hook(tmp_path).initialize("editable", {})
     page = tmp_path / "src/vesalius/explorer/page"
