@@ -16,7 +16,7 @@ def said(circuit, ids, **settings):
 @pytest.mark.parametrize("build", CIRCUITS.values(), ids=CIRCUITS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_they_are_always_right_and_sure(build, seed):
-    circuit = build(count=100, seed=seed)
+    circuit = build(count=30, seed=seed)
     for ids, target in zip(circuit.inputs, circuit.targets, strict=True):
         odds = said(circuit, ids)
         assert odds.argmax() == target, ids

@@ -8,7 +8,7 @@ import vesalius as vs
 from vesalius.analyses.unfolding import unfold
 from vesalius.errors import ImpossibleSetting, UnknownStep, WrongKind, WrongLength
 
-FEW, MANY = 2, pytest.param(32, marks=pytest.mark.slow)
+FEW, MANY = 1, pytest.param(32, marks=pytest.mark.slow)
 """Cells of each step that are looked at."""
 
 
