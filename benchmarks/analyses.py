@@ -27,7 +27,7 @@ every block, attention and feedforward network by nnsight. An ablation cuts each
 GPT-2 (124M, random weights) and reads one logit. `python benchmarks/analyses.py --write`.
 """
 LENGTHS = (32, 256)
-ROUNDS = {"trace": 9, "ablate": 1}
+ROUNDS = {"trace": 5, "ablate": 1}
 CONTESTANTS = {"trace": ("vesalius", "transformer_lens", "nnsight")}
 CONTESTANTS["ablate"] = ("vesalius", "transformer_lens")
 
@@ -132,7 +132,7 @@ def main() -> None:
     for task, contestants in CONTESTANTS.items():
         for length in LENGTHS:
             found: dict[str, list[dict]] = {}
-            for _ in range(3 if task == "trace" else 1):
+            for _ in range(2 if task == "trace" else 1):
                 for contestant in contestants:
                     command = [sys.executable, __file__, "--only", contestant, task, str(length)]
                     done = subprocess.run(command, capture_output=True, text=True, check=True)
