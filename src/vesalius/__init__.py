@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
     from vesalius.dissection import read_trace as read_trace
-    from vesalius.edits import from_trace as from_trace
-    from vesalius.edits import mean as mean
-    from vesalius.edits import noise as noise
-    from vesalius.edits import scale as scale
-    from vesalius.edits import zero as zero
+    from vesalius.edits.ready import from_trace as from_trace
+    from vesalius.edits.ready import mean as mean
+    from vesalius.edits.ready import noise as noise
+    from vesalius.edits.ready import scale as scale
+    from vesalius.edits.ready import zero as zero
     from vesalius.embedding import embed as embed
     from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
@@ -62,7 +62,7 @@ _NAMES = {
     "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect", "read_trace"),
-    "edits": ("from_trace", "mean", "noise", "scale", "zero"),
+    "edits.ready": ("from_trace", "mean", "noise", "scale", "zero"),
     "embedding": ("embed", "similar"),
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),

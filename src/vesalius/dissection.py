@@ -17,7 +17,8 @@ import numpy as np
 from vesalius import arguments
 from vesalius import equations as eq
 from vesalius.checkpoints import files, plain
-from vesalius.edits import EditLike, Edits
+from vesalius.edits import Edits
+from vesalius.edits.ready import EditLike
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, TokenOutOfRange, UnknownStep, WrongKind, nearest

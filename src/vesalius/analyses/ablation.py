@@ -16,7 +16,9 @@ from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
 from vesalius.dissection import read, trace_of
-from vesalius.edits import Edit, EditLike, Where, chosen, edit_of, replaced, zero
+from vesalius.edits import replaced
+from vesalius.edits.ready import Edit, EditLike, edit_of, zero
+from vesalius.edits.selection import Where, chosen
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import PLACES

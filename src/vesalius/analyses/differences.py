@@ -16,7 +16,7 @@ from vesalius import arguments, pictures
 from vesalius.analyses import distances
 from vesalius.analyses.distances import Distance, Outcome
 from vesalius.dissection import dissect
-from vesalius.edits import EditLike
+from vesalius.edits.ready import EditLike
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of

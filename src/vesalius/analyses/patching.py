@@ -18,7 +18,9 @@ from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
 from vesalius.dissection import Trace, read, trace_of
-from vesalius.edits import Edit, Positions, Where, chosen, from_trace, pairs, replaced
+from vesalius.edits import replaced
+from vesalius.edits.ready import Edit, Positions, from_trace, pairs
+from vesalius.edits.selection import Where, chosen
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name

@@ -5,7 +5,7 @@ is read at its own column, for many passes in one product.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
-from vesalius.dissection import Reading, Trace
-from vesalius.equations import softmax, tracing
+from vesalius.dissection import Reading, Trace, read
+from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
 from vesalius.equations.rules import Rule
@@ -73,10 +73,9 @@ class Replay:
 
     def _operands(self, value: Array) -> tuple[set[str], str | None]:
         scope = Changed(self.graph, {})
-        try:
-            self.rule.columns(scope, self.step.place, [self.target.column], self.wide)
-        except NotImplementedError:  # a rule for single numbers: the step itself is waited for
-            return {self.target.step}, None
+        column = [self.target.column]
+        if self.rule.columns(scope, self.step.place, column, self.wide) is None:
+            return {self.target.step}, None  # the step itself is waited for
         together = None
         if value.ndim == 2 and len(scope.asked) == 1:
             (name, operand), *_ = scope.asked.items()
@@ -107,8 +106,9 @@ class Replay:
             return False, np.array(self._column(state))
         if not self.operands <= {self.target.step}:
             scope = Changed(self.graph, found)
-            place, column = self.step.place, self.target.column
-            return True, self.rule.columns(scope, place, [column], self.wide)[:, 0]
+            block = self.rule.columns(scope, self.step.place, [self.target.column], self.wide)
+            assert block is not None
+            return True, block[:, 0]
         return True, np.array(self._column(np.asarray(self.step.value)))
 
     def _column(self, value: Array) -> Array:
@@ -128,7 +128,9 @@ class Replay:
             assert self.together is not None
             scope = Changed(self.graph, {self.together: np.stack(states, axis=1)})
             many = len(states)
-            product = iter(self.rule.columns(scope, self.step.place, [*range(many)], many).T)
+            block = self.rule.columns(scope, self.step.place, [*range(many)], many)
+            assert block is not None
+            product = iter(block.T)
         for ready, array in outcomes:
             yield array if ready else next(product)
 
@@ -139,6 +141,32 @@ class Replay:
             return value, np.nan
         odds = softmax(np.asarray(column, np.float64))
         return value, float(sum(weight * odds[row] for row, weight in cells))
+
+
+def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> Steps:
+    """The steps that depend on those ``changed``, with ``cuts`` at zero; all others are known."""
+    assert trace.model is not None
+    again = trace.graph.dependents(changed)
+    known = {name: trace[name] for name in trace if name not in again}
+    edit = {name: np.zeros_like for name in cuts if name in again}
+    with tracing(edit=edit, known=known) as steps:
+        read(trace.model, trace.ids).run()
+    return steps
+
+
+def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
+    """The same run with steps at zero, and how many of its steps were computed again."""
+    for name in cuts:
+        trace.graph.step(name)
+    found = replayed(trace, cuts, cuts)
+    again, steps = {step.name: step for step in found}, Steps()
+    for step in trace.steps:
+        steps.append(again.get(step.name, step))
+    steps.passed, steps.called = dict(trace.steps.passed), set(trace.steps.called)
+    steps.edited = found.edited
+    graph = trace.graph
+    cut = Trace(trace.model, trace.ids, steps, trace.family, layers=graph.layers, given=graph.given)
+    return cut, len(again)
 
 
 def each(tasks: Sequence[Callable[[], Outcome]], what: str, progress: Progress) -> list[Outcome]:

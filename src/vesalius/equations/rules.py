@@ -67,11 +67,12 @@ class Rule:
         return list(found)
 
     def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
-        raise NotImplementedError
+        """One number of the step's value, as a sum of its operands' numbers."""
+        raise AssertionError("every rule says its own")
 
-    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
-        """The step's value at all rows of some columns, from its operands."""
-        raise NotImplementedError
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array | None:
+        """The step's value at all rows of some columns; None where a rule is for single numbers."""
+        return None
 
     def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
         """Which covectors of the operands give the same sum as ``G`` does of the value.

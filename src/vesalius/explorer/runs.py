@@ -10,10 +10,10 @@ from threading import Lock
 from typing import Any
 
 from vesalius import __version__, arguments
+from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import Trace, dissect
 from vesalius.errors import UnknownStep, VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry
-from vesalius.explorer.replaying import with_cuts
 from vesalius.model import Model
 
 BYTES = 1 << 30

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from vesalius.analyses import lens as lenses
 from vesalius.analyses.attribution import attribute
+from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
 from vesalius.equations import Step, softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
-from vesalius.explorer.replaying import replay
 from vesalius.explorer.runs import Run
 from vesalius.families import family_of
 from vesalius.steps import ATTENTION, summary_of
@@ -148,7 +149,7 @@ def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[
     Of one that is cut already: what it would be without that cut.
     """
     target = target_of(run, word, position)
-    after = replay(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
+    after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
     return {"name": name, "probability": target.probability(after)}
 
 
@@ -182,24 +183,13 @@ def distribution(run: Run, position: int | None) -> Array:
 
 def lens(run: Run) -> list[list[dict[str, Any]]]:
     """The likeliest word that each token's state gives after every layer, known as logit lens."""
-    trace = run.trace
-    assert trace.model is not None
-    tokenizer = trace.model.tokenizer
-    layers = []
-    for layer in range(trace.graph.layers + 1):
-        odds = trace.read_out(layer)
-        best = np.argmax(odds, axis=0)
-        layers.append(
-            [
-                {
-                    "id": int(i),
-                    "token": tokenizer.piece(int(i)) if tokenizer else str(i),
-                    "probability": float(odds[i, column]),
-                }
-                for column, i in enumerate(best)
-            ]
-        )
-    return layers
+    found = lenses.lens(run.trace)
+    depths = zip(found.depths, found.likeliest, strict=True)
+    return [
+        [{"id": w.id, "token": w.name, "probability": w.probability} for w, *_ in tokens]
+        for depth, tokens in depths
+        if depth.startswith("H[")
+    ]
 
 
 def unfolded(run: Run, name: str, at: tuple[int, ...]) -> dict[str, Any]:

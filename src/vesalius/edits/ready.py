@@ -1,167 +1,23 @@
-"""Edits as a language: which steps of a forward pass, which of their cells, and what instead.
+"""What is put in the place of a step's value: zeros, a mean, noise, values of another trace."""
 
-``{"P[2,*]": zero, "H[3]@5": from_trace(other), "F[1](37, :)": scale(2.0)}``: a key is a pattern of
-steps as ``only`` takes it, with a token position after ``@`` or cells in parentheses as NumPy
-indexes them; a value is a function, a number, an array or one of the edits that are made here.
-Positions and cells are counted from 0. Whatever is without effect is an error.
-"""
-
-import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from vesalius import arguments
+from vesalius.edits.selection import Index, Where, by, positions_of, token_axis, told
 from vesalius.equations.parameters import Array
-from vesalius.equations.tracing import Pattern, Steps, fitted, name
+from vesalius.equations.tracing import Steps, fitted, name
 from vesalius.errors import EmptyCorpus, UnknownStep, WrongKind, WrongLength, nearest
 from vesalius.views import counted
 
-FORMS = "A[3], P[2,*], P[2,1]@5 for a token, H[2](:, 5) for cells"
-Index = tuple[Any, ...]
 Positions = int | Sequence[int] | Mapping[int, int] | None
 """Token positions; a mapping has those here with those of the other trace."""
 Run = Callable[[Any, Sequence[str]], tuple[Steps, int]]
 """A forward pass of the same model on a text: the steps of some symbols, and how many tokens."""
-
-
-def token_axis(symbol: str, place: Mapping[str, int], shape: Sequence[int], n: int) -> Index | None:
-    """The axis of a step that has a place for each of n tokens, and the first token there.
-
-    Heads and the mask have a row a token, all else a column. A ViT's patches lack the class token.
-    Steps of one time, and vectors, have no such axis.
-    """
-    if len(shape) != 2 or "time" in place:
-        return None
-    if "head" in place or symbol == "S":
-        return (0, 0) if shape[0] == n else None
-    return (1, n - shape[1]) if shape[1] in (n, n - 1) else None
-
-
-@dataclass(frozen=True)
-class Where:
-    """The cells of a step that an edit is about."""
-
-    symbol: str
-    place: dict[str, int]
-    shape: tuple[int, ...]
-    """Of the whole step."""
-    index: Index
-    n: int
-    """Tokens of the text."""
-    position: int | slice | None = None
-    """The token position, where one was said."""
-
-    @property
-    def step(self) -> str:
-        return name(self.symbol, self.place)
-
-    @property
-    def axis(self) -> Index | None:
-        return token_axis(self.symbol, self.place, self.shape, self.n)
-
-    def at(self, position: int | slice) -> Index | None:
-        """The index of a token position; None where the step is of another time."""
-        if "time" in self.place:
-            return () if self.place["time"] - 1 in _positions(position, self.n, self.step) else None
-        if self.axis is None:
-            raise WrongLength(
-                f"{self.step} has no token positions: it is {_by(self.shape)}, for {self.n} tokens"
-            )
-        axis, first = self.axis
-        rows = [k - first for k in _positions(position, self.n, self.step) if k >= first]
-        if not rows:
-            raise WrongLength(f"{self.step} has no column for the class token, position 0")
-        at = rows[0] if isinstance(position, int) else rows
-        return (at,) if axis == 0 else (slice(None), at)
-
-
-def _positions(position: int | slice, n: int, step: str) -> list[int]:
-    if isinstance(position, slice):
-        found = list(range(n)[position])
-    else:
-        found = [position % n] if -n <= position < n else []
-    if not found:
-        raise WrongLength(
-            f"position {_told(position)} of {step} is not among the {counted(n, 'token')}; "
-            f"expected 0 to {n - 1}, or -1 for the last"
-        )
-    return found
-
-
-def _by(shape: Sequence[int]) -> str:
-    return " x ".join(map(str, shape)) or "one number"
-
-
-def _told(index: Any) -> str:
-    if isinstance(index, slice):
-        ends = ("" if k is None else str(k) for k in (index.start, index.stop, index.step))
-        return ":".join(ends).removesuffix(":") if index.step is None else ":".join(ends)
-    return "..." if index is Ellipsis else str(index)
-
-
-class Selection:
-    """A pattern of steps, with a token position or cells if there are any."""
-
-    def __init__(self, text: Any) -> None:
-        if not isinstance(text, str):
-            raise WrongKind(f"edit takes the names of steps, as in {FORMS}; got {text!r}")
-        match = re.fullmatch(r"([^@()]*)(?:@([^@()]*)|\(([^@()]*)\))?\s*", text)
-        if match is None:
-            raise UnknownStep(f"cannot read {text!r} as steps to edit; expected the form {FORMS}")
-        steps, position, cells = match.groups()
-        self.text, self.steps = text, steps.strip()
-        if not self.steps:
-            raise UnknownStep(f"there is no step {text!r} to edit; expected the form {FORMS}")
-        self.pattern = Pattern(steps)
-        self.position = None if position is None else self._index(position)
-        self.cells = None if cells is None else tuple(map(self._index, cells.split(",")))
-        if self.position is Ellipsis or (self.cells or ()).count(Ellipsis) > 1:
-            raise UnknownStep(f"cannot read the '...' in {text!r}; expected the form {FORMS}")
-
-    def _index(self, text: str) -> Any:
-        """A whole number, a slice or ``...``, as NumPy reads them."""
-        text = text.strip()
-        if text == "...":
-            return Ellipsis
-        if re.fullmatch(r"[+-]?\d{1,9}", text):
-            return int(text)
-        if re.fullmatch(r"([+-]?\d{1,9})?(\s*:\s*([+-]?\d{1,9})?){1,2}", text):
-            ends = [int(part) if part.strip() else None for part in text.split(":")]
-            if len(ends) < 3 or ends[2] != 0:
-                return slice(*ends)
-        raise UnknownStep(
-            f"cannot read the index {text!r} of {self.text!r}; expected a whole number or a slice "
-            f"from 0, as in {FORMS}"
-        )
-
-    def where(self, symbol: str, place: dict[str, int], shape: Index, n: int) -> Where | None:
-        """The cells of a step that are meant, or None where it is not."""
-        if not self.pattern(symbol, place):
-            return None
-        whole = Where(symbol, place, shape, (), n)
-        if self.position is not None:
-            index = whole.at(self.position)
-            found = Where(symbol, place, shape, index or (), n, self.position)
-            return None if index is None else found
-        if self.cells is None:
-            return whole
-        index = self.cells
-        if len(index) - index.count(Ellipsis) > len(shape):
-            raise WrongLength(
-                f"{self.text!r} has {len(index)} indices; {whole.step} is {_by(shape)}"
-            )
-        try:
-            size = np.broadcast_to(np.int8(0), shape)[index].size
-        except IndexError:
-            size = 0
-        if not size:
-            told = ", ".join(map(_told, index))
-            raise WrongLength(f"{whole.step} is {_by(shape)}, and has no cells at ({told})")
-        return Where(symbol, place, shape, index, n)
 
 
 class Edit:
@@ -271,16 +127,16 @@ class FromTrace(Edit):
         value = np.asarray(self._of(where.step))
         if value.shape != where.shape and not where.index:
             raise WrongLength(
-                f"{where.step} is {_by(where.shape)} here and {_by(value.shape)} in the other "
+                f"{where.step} is {by(where.shape)} here and {by(value.shape)} in the other "
                 f"trace; from_trace(other, positions={{-1: -1}}) takes the last token alone"
             )
         try:
             return value[where.index]
         except IndexError:
-            told = ", ".join(map(_told, where.index))
+            cells = ", ".join(map(told, where.index))
             raise WrongLength(
-                f"{where.step} is {_by(value.shape)} in the other trace, and has no cells at "
-                f"({told})"
+                f"{where.step} is {by(value.shape)} in the other trace, and has no cells at "
+                f"({cells})"
             ) from None
 
     def _of(self, step: str) -> Array:
@@ -292,7 +148,7 @@ class FromTrace(Edit):
         """The value in the other trace, and where a position stands in it."""
         n = _length(self.trace)
         if "time" in where.place:
-            time = _positions(position, n, where.step)[0] + 1
+            time = positions_of(position, n, where.step)[0] + 1
             return self._of(name(where.symbol, {**where.place, "time": time})), ()
         value = np.asarray(self._of(where.step))
         return value, Where(where.symbol, where.place, value.shape, (), n).at(position) or ()
@@ -433,33 +289,6 @@ class Sums(Edit):
         return np.broadcast_to(average, where.shape)[where.index]
 
 
-def selections(steps: Any) -> list[Selection]:
-    """Patterns that stand side by side, ``"A, P[3,*]@5"``, or one by one in a list."""
-    if isinstance(steps, str):
-        steps = re.split(r",(?![^\[(]*[\])])", steps)  # not at commas inside brackets
-    if not isinstance(steps, Iterable):
-        raise WrongKind(f"steps are said by name, as in {FORMS}; got {steps!r}")
-    if not (found := [Selection(text) for text in steps]):
-        raise UnknownStep(f"steps names none; expected some, as in {FORMS}")
-    return found
-
-
-def chosen(steps: Any, recorded: Steps, n: int) -> list[tuple[Any, Where]]:
-    """The steps of a trace that are meant, and their cells; none is an error."""
-    found: dict[str, tuple[Any, Where]] = {}
-    for selection in selections(steps):
-        met = [step for step in recorded if selection.pattern(step.symbol, step.place)]
-        if not met:
-            raise UnknownStep(
-                f"there is no step {selection.steps}; {nearest(selection.steps, recorded.names())}"
-            )
-        places = [selection.where(s.symbol, s.place, np.shape(s.value), n) for s in met]
-        if not any(places):
-            raise WrongLength(f"{selection.text!r} is of another time than its position")
-        found |= {s.name: (s, w) for s, w in zip(met, places, strict=True) if w is not None}
-    return list(found.values())
-
-
 def edit_of(value: Any) -> Edit:
     """The edit that a value stands for."""
     if isinstance(value, Edit):
@@ -481,52 +310,3 @@ def edit_of(value: Any) -> Edit:
     if not np.isfinite(array).all():
         raise arguments.wrong("an edit's array", "finite", value)
     return Constant(array)
-
-
-class Edits:
-    """What is edited on the way of one forward pass, in the order in which it was said."""
-
-    def __init__(self, edit: Any, n: int, run: Run) -> None:
-        if not isinstance(edit, Mapping):
-            raise WrongKind(
-                f"edit takes what to put in the place of steps, by their names, {{'A[3]': f}}; "
-                f"got {edit!r}"
-            )
-        self.n, self._met = n, set[str]()
-        """How many tokens there are, and the patterns that have had an effect."""
-        chosen = {text: (Selection(text), edit_of(value)) for text, value in edit.items()}
-        self._edits = {
-            text: (selection, change.bound([selection.pattern.symbol], run))
-            for text, (selection, change) in chosen.items()
-        }
-        self._seen: set[str] = set()
-
-    def edited(self, symbol: str, place: dict[str, int], value: Any) -> Any:
-        for text, (selection, change) in self._edits.items():
-            if not selection.pattern(symbol, place):
-                continue
-            self._seen.add(text)
-            where = selection.where(symbol, place, np.shape(value), self.n)
-            if where is not None:
-                self._met.add(text)
-                value = replaced(value, where, change)
-        return value
-
-    def finish(self, passed: Collection[str]) -> None:
-        for text, (selection, _) in self._edits.items():
-            if text not in self._seen:
-                raise UnknownStep(
-                    f"there is no step {selection.steps} to edit; "
-                    f"{nearest(selection.steps, passed)}"
-                )
-            if text not in self._met:
-                raise WrongLength(f"{text!r} is of another time than its position: nothing matches")
-
-
-def replaced(value: Array, where: Where, change: Edit) -> Array:
-    """A step's value with the cells that are meant replaced."""
-    part = np.array(value[where.index])  # a copy, which functions may write to
-    given = fitted(where.step, part, change(part, where))
-    whole = np.array(value)  # in the same order of memory, on which the last bits depend
-    whole[where.index or ...] = given
-    return whole
