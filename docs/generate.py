@@ -30,7 +30,6 @@ from vesalius.classification import Classification
 from vesalius.cli import cli
 from vesalius.cli.terminal import limits
 from vesalius.counting import Cost, Count
-from vesalius.dissection import Trace
 from vesalius.embedding import Embeddings
 from vesalius.equations import Equation, numbered, unnumbered
 from vesalius.evaluation import Evaluation, Measures
@@ -41,6 +40,7 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.model import Model
+from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
 from vesalius.verification import Verification

@@ -9,6 +9,7 @@ LAYERS = [
     {"peers"},
     {"training"},
     {"dissection", "filling", "embedding"},
+    {"traces"},
     {"generation"},
     {"inputs", "capabilities", "steps", "edits", "graph", "pictures", "counting"},
     {"model"},

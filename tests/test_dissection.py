@@ -13,7 +13,7 @@ from processes import on_a_full_disk
 from strategies import filled, small
 from tokenizers import ByteLevelBPETokenizer
 
-from vesalius.dissection import dissect, read_trace
+from vesalius.dissection import dissect
 from vesalius.equations import softmax
 from vesalius.errors import (
     BrokenFile,
@@ -27,6 +27,7 @@ from vesalius.errors import (
 )
 from vesalius.families import FAMILIES
 from vesalius.model import Model, load
+from vesalius.traces import read_trace
 
 IDS = [3, 1, 4, 1, 5]
 

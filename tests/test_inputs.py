@@ -9,7 +9,7 @@ import pytest
 import torch
 from strategies import filled, small
 
-from vesalius.dissection import dissect, read_trace
+from vesalius.dissection import dissect
 from vesalius.errors import (
     BrokenFile,
     CheckpointMismatch,
@@ -24,6 +24,7 @@ from vesalius.errors import (
 from vesalius.evaluation import evaluate
 from vesalius.inputs import class_names, read_input, read_inputs
 from vesalius.model import load
+from vesalius.traces import read_trace
 
 DATA = os.environ.get("VESALIUS_DATA")
 NAMES = ["bag", "boot", "coat", "dress", "shirt"]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
-    from vesalius.dissection import read_trace as read_trace
     from vesalius.edits.ready import from_trace as from_trace
     from vesalius.edits.ready import mean as mean
     from vesalius.edits.ready import noise as noise
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
+    from vesalius.traces import read_trace as read_trace
     from vesalius.training import train as train
     from vesalius.verification import verify as verify
 
@@ -61,7 +61,7 @@ _NAMES = {
     "analyses.unfolding": ("unfold",),
     "classification": ("classify",),
     "counting": ("cost", "count"),
-    "dissection": ("dissect", "read_trace"),
+    "dissection": ("dissect",),
     "edits.ready": ("from_trace", "mean", "noise", "scale", "zero"),
     "embedding": ("embed", "similar"),
     "equations.tracing": ("tracing",),
@@ -71,6 +71,7 @@ _NAMES = {
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),
     "model": ("Model", "create", "load"),
+    "traces": ("read_trace",),
     "training": ("train",),
     "verification": ("verify",),
 }

@@ -4,8 +4,9 @@ from functools import cache
 
 import numpy as np
 
-from vesalius.dissection import Trace, dissect
+from vesalius.dissection import dissect
 from vesalius.model import Model, load
+from vesalius.traces import Trace
 
 FAMILIES = ("ffnn", "rnn", "lstm", "gpt", "igpt", "bert", "vit", "tst")
 

@@ -14,9 +14,10 @@ from random import Random
 import numpy as np
 from strategies import SMALL, filled, small
 
-from vesalius.dissection import Trace, dissect
+from vesalius.dissection import dissect
 from vesalius.edits import Edits
 from vesalius.errors import UnknownStep, VesaliusError, WrongLength
+from vesalius.traces import Trace
 
 VALUE = 7.25
 """What is put in, and no step holds by itself."""

@@ -530,7 +530,7 @@ class Traces:
         _put(place, {"x.safetensors": values, "x.safetensors.json": said})
 
         def read() -> None:
-            from vesalius.dissection import read_trace
+            from vesalius.traces import read_trace
 
             trace = read_trace(place / "x.safetensors")
             trace.summaries()

@@ -17,10 +17,10 @@ import numpy as np
 from vesalius import arguments, pictures
 from vesalius.analyses import targets
 from vesalius.analyses.targets import Target, Wanted
-from vesalius.dissection import Trace
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.pictures import Pictured
+from vesalius.traces import Trace
 from vesalius.views import Part as ViewPart
 from vesalius.views import Table
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.dissection import Trace
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays
 from vesalius.model import Model
+from vesalius.traces import Trace
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from vesalius import pictures
 from vesalius.analyses import targets
-from vesalius.dissection import Trace, dissect
+from vesalius.dissection import dissect
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
@@ -21,6 +21,7 @@ from vesalius.extras import require
 from vesalius.inputs import Input, read_input, reads_arrays
 from vesalius.model import ModelLike, loaded
 from vesalius.pictures import Pictured
+from vesalius.traces import Trace
 from vesalius.views import Part, Table, counted, html
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ from vesalius import arguments, pictures
 from vesalius.analyses.replaying import Replay, each
 from vesalius.analyses.targets import Target, Wanted, find
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import Reading, Trace, read, trace_of
+from vesalius.dissection import Reading, read, trace_of
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import FAMILIES, family_of
 from vesalius.inputs import read_inputs, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.pictures import Pictured
+from vesalius.traces import Trace
 from vesalius.views import Part, Table, counted
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 
 from vesalius import arguments, pictures
 from vesalius.analyses.targets import OUTPUTS, Target, Wanted, column_of, find
-from vesalius.dissection import Trace
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.pictures import Pictured
+from vesalius.traces import Trace
 from vesalius.views import Cell, Part, Table, counted
 
 FAINT = 0.1

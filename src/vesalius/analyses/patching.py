@@ -17,7 +17,7 @@ from vesalius.analyses.ablation import SHOWN, drawn, spread
 from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import Trace, read, trace_of
+from vesalius.dissection import read, trace_of
 from vesalius.edits import replaced
 from vesalius.edits.ready import Edit, Positions, from_trace, pairs
 from vesalius.edits.selection import Where, chosen
@@ -26,6 +26,7 @@ from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.model import ModelLike, loaded
+from vesalius.traces import Trace
 from vesalius.views import Part, Table, short
 
 if TYPE_CHECKING:

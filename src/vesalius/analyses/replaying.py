@@ -15,11 +15,12 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
-from vesalius.dissection import Reading, Trace, read
+from vesalius.dissection import Reading, read
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
 from vesalius.equations.rules import Rule
+from vesalius.traces import Trace
 
 Change = Mapping[str, Array]
 """Values that take the place of a trace's, by the names of their steps."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments
-from vesalius.dissection import Trace
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength, nearest
+from vesalius.traces import Trace
 from vesalius.views import short
 
 OUTPUTS = ("Z", "z", "Omega_hat", "z_C")

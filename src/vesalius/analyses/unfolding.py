@@ -13,11 +13,11 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.checkpoints.locations import Location
-from vesalius.dissection import Trace
 from vesalius.equations import Equation
 from vesalius.equations.references import Group, Index, Operand
 from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
+from vesalius.traces import Trace
 from vesalius.views import Part, Shown, Table
 
 SHOWN = 12

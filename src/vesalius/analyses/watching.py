@@ -17,13 +17,13 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from vesalius.dissection import Trace
 from vesalius.equations.parameters import Array
 from vesalius.families import family_of
 from vesalius.model import Model, require_shared
 from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork
 from vesalius.peers import batch_of
+from vesalius.traces import Trace
 
 View = Callable[[Tensor], Tensor]
 """How the paper sees a tensor of the network."""

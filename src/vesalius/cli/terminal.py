@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from vesalius.arguments import Progress
     from vesalius.classification import Classification
-    from vesalius.dissection import Trace
     from vesalius.equations import Equation
     from vesalius.specimens import Card
+    from vesalius.traces import Trace
 
 
 COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")

@@ -11,10 +11,11 @@ from typing import Any
 
 from vesalius import __version__, arguments
 from vesalius.analyses.replaying import with_cuts
-from vesalius.dissection import Trace, dissect
+from vesalius.dissection import dissect
 from vesalius.errors import UnknownStep, VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.model import Model
+from vesalius.traces import Trace
 
 BYTES = 1 << 30
 """Of the steps of all runs that are kept; the one least lately asked for goes first."""
