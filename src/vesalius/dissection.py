@@ -1,7 +1,7 @@
 """One forward pass in the paper's equations, every step named: what ``vesalius dissect`` shows.
 
-All steps are recorded or those named, and any can be edited on the way; ``traces`` says what a trace
-can be asked. Images and series are scaled as in training.
+All steps are recorded or those named, and any can be edited on the way; ``traces`` says what a
+trace can be asked. Images and series are scaled as in training.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
