@@ -103,6 +103,10 @@ export class Explorer {
     try {
       await this.followModel(late);
       if (late()) return;
+      if (this.place.room === "ledger") { // which needs no run
+        [this.failure, this.busy] = [null, ""];
+        return;
+      }
       await this.followRun(late);
       if (late()) return;
       await this.followCursor(late);

@@ -1,5 +1,6 @@
 /* What keys do; single letters never while one types. */
 
+import { roomsOf } from "../rooms";
 import type { Explorer } from "./explorer.svelte";
 
 export const KEYS: [string, string][] = [
@@ -11,6 +12,7 @@ export const KEYS: [string, string][] = [
   ["x", "cut the head or network"],
   ["u", "undo the last cut"],
   ["/", "the text"],
+  ["1 – 5", "the rooms"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -48,12 +50,18 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
+    case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
     case "y": return () => void copy(explorer);
     case "Y": return () => void copy(explorer, explorer.command);
     default: return null;
   }
+}
+
+function enter(explorer: Explorer, key: string): void {
+  const found = explorer.model && roomsOf(explorer.model).find((one) => one.key === key);
+  if (found) explorer.go({ room: found.room });
 }
 
 /** Matrices with a column a token are drawn on their side, so that the arrows turn with them. */
