@@ -74,16 +74,16 @@ def figure(
 def _list(model: str, as_json: bool) -> None:
     from vesalius.figures import parts_of
 
-    rows = [
-        {
-            "part": f"{name}[{kind.place}]" if kind.place else name,
-            "figures": numbers,
-            "shows": kind.says,
-            "text": "needed" if kind.draw is None else "shown" if kind.live else "",
-        }
-        for name, (kind, numbers) in parts_of(model).items()
-    ]
+    found: list[dict[str, Any]] = parts_of(model)
     if as_json:
-        return terminal.show_json(rows)
-    shown = [(r["part"], ", ".join(r["figures"]), r["shows"], r["text"]) for r in rows]
-    return terminal.show(Table(("part", "figures", "shows", "text"), shown, prose=(2,)))
+        return terminal.show_json(found)
+    rows = [
+        (
+            f"{one['part']}[{one['place']}]" if one["place"] else one["part"],
+            ", ".join(one["figures"]),
+            one["shows"],
+            one["text"],
+        )
+        for one in found
+    ]
+    return terminal.show(Table(("part", "figures", "shows", "text"), rows, prose=(2,)))

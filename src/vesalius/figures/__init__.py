@@ -75,7 +75,9 @@ def _gates(s: Subject) -> bool:
 
 
 PARTS = {
-    "model": Kind(models.model_figure, models.FIGURES, "the whole, with one layer opened"),
+    "model": Kind(
+        models.model_figure, models.FIGURES, "the whole, with one layer opened", place="l"
+    ),
     "tokens": Kind(
         tokens.tokens_figure,
         tokens.FIGURES,
@@ -200,12 +202,21 @@ def figure(
     return Figure(title, drawing.svg(title, _about(subject)), tuple(drawing.parts))
 
 
-def parts_of(model: "ModelLike | Trace") -> dict[str, tuple[Kind, list[str]]]:
-    """The figures that a model has, and their numbers in the paper."""
+def parts_of(model: "ModelLike | Trace") -> list[dict[str, object]]:
+    """What can be drawn of a model: part, place, figures of the paper, and whether a text shows."""
     config, name, _ = _subject(model, None)
     subject = Subject(config, name)
-    served = {part: kind for part, kind in PARTS.items() if kind.serves(subject)}
-    return {part: (kind, kind.numbers(subject.family.name)) for part, kind in served.items()}
+    return [
+        {
+            "part": part,
+            "place": kind.place,
+            "figures": kind.numbers(subject.family.name),
+            "shows": kind.says,
+            "text": "needed" if kind.draw is None else "shown" if kind.live else "",
+        }
+        for part, kind in PARTS.items()
+        if kind.serves(subject)
+    ]
 
 
 def _about(s: Subject) -> str:

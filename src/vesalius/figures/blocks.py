@@ -11,7 +11,7 @@ from vesalius.figures.subject import Subject, times
 
 STUB = 17
 """Below a sublayer, where a residual connection leaves the line."""
-FRAMED = 26
+FRAMED = 19
 """How much further out than its boxes a block's frame is."""
 DRAWN = 32
 """Heads that have a box of their own; where there are more, none has."""

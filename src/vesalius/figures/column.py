@@ -10,11 +10,11 @@ from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.lettering import runs, wide
 from vesalius.figures.subject import Subject, times
 
-HALF, LOW, GAP, PLUS = 62, 23, 20, 7
+HALF, LOW, GAP, PLUS = 57, 23, 20, 7
 """Half the width of a box, its height, the length of an arrow, the radius of a sum."""
-INSIDE = 12
+INSIDE = 8
 """How far a frame stands from its boxes."""
-PAST = 14
+PAST = 11
 """How far a residual connection passes a box."""
 
 
@@ -122,7 +122,7 @@ class Column:
         if not path:
             return
         s, d = self.subject, self.drawing
-        at = self.x + self.half + 10 + self.framed if x is None else x
+        at = self.x + self.half + 8 + min(self.framed, INSIDE) if x is None else x
         count = s.count(path)
         if not count:  # one that is fixed, or shared with another
             d.maths(at, y + 4, note or s.letter(path), 12, "soft")
@@ -137,7 +137,7 @@ class Column:
 
     def dims(self, y: float, letters: str, numbers: str) -> None:
         """Dimensions of parameters, at the left: in letters, and below them in numbers."""
-        at = self.x - self.half - 10 - self.framed - self.aside
+        at = self.x - self.half - 8 - self.framed - self.aside
         if letters:
             self.drawing.maths(at, y - 0.5 if numbers else y + 4, letters, 10.5, "soft", "end")
         if numbers:
@@ -145,7 +145,7 @@ class Column:
 
     def from_right(self, y: float, path: str, note: str = "", step: str = "") -> None:
         """A parameter that is added at a sum."""
-        at = self.x + self.half + 10 + self.framed
+        at = self.x + self.half + 8 + min(self.framed, INSIDE)
         self.drawing.line((at - 4, y), (self.x + PLUS, y))
         self.set(y, path, at, note)
 
@@ -157,7 +157,7 @@ class Column:
         size = (right - left, bottom - top)
         self.drawing.rect(left, top, *size, "state-wash", "state", 10, under=True)
         self.drawing.text(left + 9, top + 15, label, 9.5, "state", bold=True)
-        self.set(top + 12, path, right + 8)
+        self.set(top + 12, path, right + 7)
 
 
 def package(

@@ -52,7 +52,7 @@ DARK = {
 THEMES = {"light": LIGHT, "dark": DARK}
 SANS = "'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, 'DejaVu Sans', sans-serif"
 MATHS = "'STIX Two Text', 'Times New Roman', 'Liberation Serif', 'DejaVu Serif', serif"
-MARGIN = 10
+MARGIN = 7
 Point = tuple[float, float]
 
 

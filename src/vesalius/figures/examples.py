@@ -67,19 +67,14 @@ def query_figure(d: Drawing, s: Subject) -> str:
         d.line((at, -56), (at, -64), (at + 56, -64), (at + 56, -72), stroke="score")
         strip(d, q[i], at + 50, -122, 12, 50, limits[1])
         d.maths(at + 65, -94, f"q_{{{i + 1}}}", 11.5, "score")
-        d.line(
-            (at + 56, -122),
-            (at + 56, -140),
-            (low - 46, -140),
-            (low - 46, level + 48),
-            head=False,
-            stroke="score",
-        )
+        d.line((at + 56, -122), (at + 56, -140), (low - 42, -140), head=False, stroke="score")
+        for x in places.values():
+            points = ((x - 42, -140), (x - 42, level + 32), (x - 31, level + 32))
+            d.line(*points, stroke="score", turn=5)
     for x in places.values():
         d.line((x - 24, -122), (x - 24, level + 40))
     key, mask, score, value = (s.at(one) for one in ("k[l,m]", "S", "mu[l,m]", "v[l,m]"))
     with d.part(Part(key, "keys", "sum", key), "products of the query with each key"):
-        d.line((low - 46, level + 32), (low - 31, level + 32), stroke="score")
         for j, x in places.items():
             d.line(
                 (low - 46, level + 32), (low - 32, level + 32), stroke="score"
@@ -187,7 +182,7 @@ def _one_head(
     name = f"P[{s.layer},{m}]"
     assert s.trace is not None
     tokens, y = s.trace.tokens(), 0.0
-    with d.part(Part(name, f"head {m}", "head", f"mu[{s.layer},{m}]"), f"head {m} gives {name}"):
+    with d.part(Part(name, f"head {m}", "frame", f"mu[{s.layer},{m}]"), f"head {m} gives {name}"):
         d.rect(x - wide / 2, y - 100, wide, 116, "raised", "score", 8)
         d.text(x - wide / 2 + 8, y - 86, f"head {m}", 10, "score", bold=True)
         for n, j in enumerate(columns):

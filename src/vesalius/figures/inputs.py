@@ -100,17 +100,27 @@ def _series(d: Drawing, s: Subject) -> str:
     masks = geometric_masks(np.random.default_rng(0), 1, n, channels, RATIO, SEGMENT)[0].T
     values = None
     if s.trace is not None:
-        values = np.asarray(s.trace["Omega"], dtype=np.float64)[:channels, :n]
+        values = np.asarray(s.trace.graph.given, dtype=np.float64)[:channels, :n]
     wide, high = max(4.0, min(13.0, 420 / n)), 15.0
     left, top = -n * wide / 2, -channels * high
     limit = 1.0 if values is None else float(np.abs(values).max()) or 1.0
-    part = Part("Omega", "series", "vector", "Omega")
-    with d.part(part, "the series, a row for each channel"):
-        for (c, t), masked in np.ndenumerate(masks):
+
+    def drawn() -> None:
+        for (c, t), masked in np.ndenumerate(
+            masks[:, : None if values is None else len(values[0])]
+        ):
             fill = "score" if masked else "state-wash"
             if values is not None and not masked:
                 fill, _ = colour(float(values[c, t]), limit, True, d.theme)
             d.rect(left + t * wide, top + c * high, wide, high - 3, fill, "edge", 0, thick=0.5)
+
+    if s.given:
+        with d.part(
+            Part(s.given, "series", "vector", s.given), "the series, a row for each channel"
+        ):
+            drawn()
+    else:
+        drawn()
     d.text(left - 8, top + channels * high / 2 + 2, f"{s['C']} channels", 9.5, "soft", "end")
     d.text(0, 14, f"{s['n']} time steps", 9.5, "soft", "middle")
     d.rect(left, 24, 10, 10, "score", "none", 1)

@@ -56,7 +56,7 @@ def _read(column: Column) -> None:
         _bias(column, "b_e")
         column.box("class token first", "X", wide, path="x_class", dims=("d_e", times(s["d_e"])))
     elif s.family.reads == "series":
-        column.begin("Ω", times(s["C"], s.n), "Omega", "Omega")
+        column.begin("Ω", times(s["C"], s.n), s.given, s.given)
         column.box("projection", "X_0", wide, path="E", dims=shape_of(s, "E", "d_e", "C"))
         _bias(column, "b_e")
         column.box("× √d_e", "X", wide, maths=True)
@@ -124,7 +124,7 @@ def _dense(column: Column) -> None:
     bottom = column.y
     column.framed = FRAMED
     column.rise("", "", 12)
-    columns = ("n d_e", s["n"] * s["d_e"]) if (s.layer or 1) == 1 else ("d_h", s["d_h"])
+    columns = ("n d_e", s["n"] * s["d_e"]) if (s.layer or s["L"]) == 1 else ("d_h", s["d_h"])
     dims = (f"d_h × {columns[0]}", times(s["d_h"], columns[1]))
     label = f"dense, {s['activation']}"
     column.box(label, "h[l]", times(s["d_h"]), path="Phi[l]", dims=dims, gap=GAP + 15)
@@ -143,7 +143,7 @@ def _words(column: Column, logits: str, odds: str, shape: str) -> None:
         )
     else:
         y = column.box("logits", logits, shape, fill="output")
-        column.drawing.maths(column.x + column.half + 10, y + 4, "E^T, tied", 11, "soft")
+        column.drawing.maths(column.x + column.half + 8, y + 4, "E^T, tied", 11, "soft")
     if s.has("b_U"):
         _bias(column, "b_U")
     column.box("softmax", odds, shape, letter="")
@@ -223,8 +223,8 @@ def _bert_heads(column: Column, wide: str) -> None:
         column.box("dense, " + str(s["activation"]), "H_M", wide, path="Pi_M")
         column.box(norm_name(s), "H_O", wide, path="Xi_m")
         y = column.box("logits", "Z", times(s["V"], s.n), fill="output")
-        column.drawing.maths(column.x + column.half + 10, y + 4, "E^T, tied", 11, "soft")
-        column.set(y, "b_E", column.x + column.half + 62)
+        column.drawing.maths(column.x + column.half + 8, y - 8, "E^T, tied", 11, "soft")
+        column.set(y + 8, "b_E")
         column.box("softmax", "Y_hat", times(s["V"], s.n), letter="")
         return _end(column, "Y_hat")
     column.box("label head", "z", "", path="Pi_Y", letter="")
@@ -236,7 +236,7 @@ def _side(column: Column, boxes: list[tuple[str, str, str]], alone: bool = False
     s, d = column.subject, column.drawing
     if not boxes:
         return
-    x = column.x - column.half - 62
+    x = column.x - column.half - 58
     start = column.y + 13
     side = Column(d, s, x, 40)
     side.y = column.y - 12

@@ -129,11 +129,11 @@ class Rows:
             self.y -= 14
             self.arrows(12)
         rows = {"images": "P²C", "series": "C"}.get(s.family.reads, "|V|")
-        given = "Omega" if s.family.reads in ("images", "series") else ""
+        hot = s.family.reads not in ("images", "series")
         every = self.places
         if s.family.reads == "images":  # the first column is the class token, which is no patch
             self.places, self.first = every[1:], 2
-        self.vectors("ω", given, "ink", rows, hot=not given)
+        self.vectors("ω", s.given, "ink", rows, hot=hot)
         self.arrows()
         self.boxes("E", "E", shape_of(s, "E", "d_e", rows))
         self.arrows()

@@ -6,12 +6,12 @@ Shapes and counts are those of the parameter set, by its paths: ``Phi[3].Gamma.P
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from vesalius.families import family_of, shapes
 from vesalius.families.config import Config
-from vesalius.families.family import Family
+from vesalius.families.family import Family, OwnConfig
 from vesalius.traces import Trace
 
 LETTERS = {
@@ -66,9 +66,8 @@ class Subject:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of every trained array of the first two layers, which tell those of all."""
-        found = shapes(self.config, L=min(self["L"], 2))
-        return {path: shape for path, shape in found.items() if not path.endswith(STATISTICS)}
+        """Of every trained array of two layers with one head, which tell those of all."""
+        return _shapes(self.config)
 
     def at(self, name: str) -> str:
         """A step's name or path with the layer, head and time in place of their letters."""
@@ -109,9 +108,13 @@ class Subject:
         return math.prod(exact) if exact is not None else self._sum(f"{path}.")
 
     def _sum(self, start: str) -> int:
-        return sum(
-            math.prod(shape) for path, shape in self.shapes.items() if path.startswith(start)
-        )
+        """The numbers of all arrays whose paths begin so, each head counted."""
+        found = 0
+        for path, shape in self.shapes.items():
+            if path.startswith(start):
+                heads = ".Psi[" in path and ".Psi[" not in start
+                found += math.prod(shape) * (self["M"] if heads else 1)
+        return found
 
     def letter(self, path: str) -> str:
         """A parameter set as the paper writes it: ``Ξ_1^{[l]}``."""
@@ -131,7 +134,7 @@ class Subject:
 
     def state(self, step: str) -> str:
         """A step as the paper writes it: ``H̄^{[l]}``, ``h_i^{[l]}``, ``Ŷ``."""
-        match = re.fullmatch(r"(\w+?)(?:\[([\w,-]+)\])?", step)
+        match = re.fullmatch(r"(\w+?)(?:\[([\w,−]+)\])?", step)
         assert match is not None, step
         name, place = match[1], (match[2] or "").split(",") if match[2] else []
         name, _, more = name.partition("_")
@@ -155,11 +158,24 @@ class Subject:
         return "n" if self.length is None else f"{self.length:,}"
 
     @property
+    def given(self) -> str:
+        """The step that holds the input, where there is one: patches, or a series with padding."""
+        if self.family.reads == "images":
+            return "Omega"
+        return "Omega" if self.family.reads == "series" and not self["series"] else ""
+
+    @property
     def words(self) -> str:
         """What stands side by side: tokens, pixels, patches or time steps."""
         return {"pixels": "pixels", "images": "patches", "series": "time steps"}.get(
             self.family.reads, "tokens"
         )
+
+
+@cache
+def _shapes(config: OwnConfig) -> dict[str, tuple[int, ...]]:
+    found = shapes(config, L=min(config.symbols()["L"], 2), M=1)
+    return {path: shape for path, shape in found.items() if not path.endswith(STATISTICS)}
 
 
 def times(*sizes: object) -> str:
