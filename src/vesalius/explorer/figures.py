@@ -48,5 +48,5 @@ def _answer(found: Figure, file: str) -> Response:
     if file not in TYPES:
         raise WrongKind(f"a figure is kept as {' or '.join(TYPES)}, got {file[:40]!r}")
     content = found.svg.encode() if file == "svg" else png(found.svg)
-    headers = {**ASK, "content-disposition": f'attachment; filename="figure.{file}"'}
+    headers = {**ASK, "content-disposition": "attachment"}  # the page's link names it
     return Response(content, media_type=TYPES[file], headers=headers)
