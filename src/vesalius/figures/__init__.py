@@ -5,6 +5,7 @@ some show the numbers of a text.
 """
 
 import re
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from vesalius import arguments, naming, pictures
 from vesalius.counting import described
 from vesalius.dissection import dissect
+from vesalius.equations.parameters import ParameterSet
 from vesalius.errors import UnknownPart, WrongKind, nearest
 from vesalius.figures import (
     blocks,
@@ -177,7 +179,7 @@ def figure(
     at the token ``position``, counted from 0, or at the last. ``length`` says how many tokens
     shapes are for, where there is no text; ``theme`` is ``light`` or ``dark``.
     """
-    if theme not in THEMES:
+    if arguments.text("theme", theme) not in THEMES:
         raise WrongKind(f"a theme is {' or '.join(THEMES)}, got {theme!r}")
     config, name, trace = _subject(model, text)
     n = len(trace.tokens()) if trace is not None else None
@@ -214,9 +216,15 @@ def parts_of(model: "ModelLike | Trace") -> list[dict[str, object]]:
             "shows": kind.says,
             "text": "needed" if kind.draw is None else "shown" if kind.live else "",
         }
-        for part, kind in PARTS.items()
-        if kind.serves(subject)
+        for part, kind in _served(subject).items()
     ]
+
+
+def _served(s: Subject) -> dict[str, Kind]:
+    """The figures of a model; of a family with parameter sets of its own, those sets alone."""
+    if s.family.parameters.get() not in typing.get_args(ParameterSet):
+        return {"parameters": PARTS["parameters"]}
+    return {name: kind for name, kind in PARTS.items() if kind.serves(s)}
 
 
 def _about(s: Subject) -> str:
@@ -246,7 +254,7 @@ def _subject(
 def _part(s: Subject, part: str | None) -> tuple[Kind, int | None, int | None]:
     """What a part's name means: the figure, and its layer and head if it has them."""
     said = arguments.text("part", part).strip() if part is not None else "model"
-    known = {name: kind for name, kind in PARTS.items() if kind.serves(s)}
+    known = _served(s)
     if said.isdecimal():
         family = s.family.name
         found = [kind for kind in known.values() if said in kind.numbers(family)]
