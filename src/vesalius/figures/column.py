@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.lettering import runs, wide
-from vesalius.figures.subject import Subject, times
+from vesalius.figures.subject import Subject, is_bias, times
 
 HALF, LOW, GAP, PLUS = 57, 23, 20, 7
 """Half the width of a box, its height, the length of an arrow, the radius of a sum."""
@@ -130,8 +130,7 @@ class Column:
         name = s.at(path)
         part = Part(name, s.letter(path), "set", parameters=name, count=count)
         with d.part(part, f"{name}: {count:,} parameters"):
-            bias = path.rpartition(".")[2].startswith("b_") or path.endswith(".b")
-            fill = "bias" if bias else "parameter"
+            fill = "bias" if is_bias(path) else "parameter"
             d.maths(at, y - 1.5, s.letter(path), 12, fill, anchor, underlined=True)
             d.text(at, y + 12.5, f"{count:,}", 9, "soft", anchor, fixed=True)
 

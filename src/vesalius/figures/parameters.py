@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any
 
 from vesalius.figures.drawing import Drawing, Part
-from vesalius.figures.subject import Subject, times
+from vesalius.figures.subject import Subject, is_bias, times
 
 ROW, EDGE, WIDE = 19, 10, 330
 NAMES = {"V": "|V|", "V_U": "|V|", "P2C": "P²C", "n_max": "n", "Md_v": "M d_v", "segments": "s"}
@@ -105,8 +105,7 @@ def _node(d: Drawing, s: Subject, node: Node, x: float, y: float) -> float:
     part = Part(
         s.at(node.path), s.letter(node.path), "set", parameters=s.at(node.path), count=count
     )
-    bias = node.path.rpartition(".")[2].startswith("b_") or node.path.endswith(".b")
-    fill = "bias" if bias else "parameter"
+    fill = "bias" if is_bias(node.path) else "parameter"
     with d.part(part, f"{part.id}: {count:,} parameters"):
         d.maths(x + EDGE, y + 14, s.letter(node.path), 13, fill, underlined=not node.parts)
         if node.parts:

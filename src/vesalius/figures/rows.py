@@ -77,12 +77,21 @@ class Rows:
             for k in range(CELLS):
                 shade = "raised"
                 if hot:
-                    shade = "ink" if k == (len(name) * 2 + ord(name[-1])) % CELLS else "raised"
+                    shade = "ink" if k == self._hot(name) else "raised"
                 elif held is not None and k < len(held):
                     shade, _ = colour(float(held[k]), limit, True, self.d.theme)
                 self.d.rect(x - 5, self.y - high + 6.5 * k, 10, 6.5, shade, fill, 0, thick=0.8)
             up = f"^{{{above}}}" if above else ""
             self.d.maths(x + 10, self.y - high / 2 + 4, f"{letter}_{{{name}}}{up}", 12, fill)
+            if hot and self.s.trace is not None:
+                id_ = f"1 at {self.s.trace.ids[int(name) - 1]:,}"
+                self.d.text(x + 10, self.y - high / 2 + 16, id_, 8, "soft", fixed=True)
+
+    def _hot(self, name: str) -> int:
+        """The cell that is one: where the token's id stands in the vocabulary."""
+        if self.s.trace is None:
+            return self.places.index(next(one for one in self.places if one[0] == name))
+        return int(CELLS * self.s.trace.ids[int(name) - 1] / self.s["V"])
 
     def _values(self, step: str) -> Array | None:
         trace = self.s.trace

@@ -172,6 +172,12 @@ class Subject:
         )
 
 
+def is_bias(path: str) -> bool:
+    """Whether an array is one of those that are added, which have a colour of their own."""
+    name = path.rpartition(".")[2]
+    return name in ("b", "beta") or name.startswith("b_")
+
+
 @cache
 def _shapes(config: OwnConfig) -> dict[str, tuple[int, ...]]:
     found = shapes(config, L=min(config.symbols()["L"], 2), M=1)
