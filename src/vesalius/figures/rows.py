@@ -53,15 +53,16 @@ class Rows:
         shape: str = "",
         hot: bool = False,
         above: str = "",
+        held: str = "",
     ) -> None:
-        """A vector in every column, and its size at the left."""
+        """A vector in every column and its size at the left; ``held`` is the step of its values."""
         high = CELLS * 6.5
         part = Part(step, letter, "vector", step) if step else None
         if part:
             with self.d.part(part, f"{step}, a column for each of the {self.s.words}"):
-                self._vectors(letter, step, fill, high, hot, above)
+                self._vectors(letter, step or held, fill, high, hot, above)
         else:
-            self._vectors(letter, step, fill, high, hot, above)
+            self._vectors(letter, step or held, fill, high, hot, above)
         if self.gap is not None:
             self.d.dots(self.gap, self.y - high / 2, across=True)
         self.y -= high

@@ -27,7 +27,7 @@ def tokens_figure(d: Drawing, s: Subject) -> str:
     rows.arrows()
     rows.wide("transformer_Φ", f"H[{s['L']}]", "Phi", ("L blocks", f"{s['L']} blocks"))
     rows.arrows()
-    rows.vectors("h", shape="d_e", above=f"[{s['L']}]")
+    rows.vectors("h", shape="d_e", above=f"[{s['L']}]", held=f"H[{s['L']}]")
     return _heads(rows)
 
 
