@@ -5,7 +5,7 @@ LAYERS = [
     {"cli"},
     {"explorer"},
     {"analyses"},
-    {"classification", "verification", "evaluation", "conversion", "inspection"},
+    {"classification", "figures", "verification", "evaluation", "conversion", "inspection"},
     {"peers"},
     {"training"},
     {"dissection", "filling", "embedding"},

@@ -119,6 +119,7 @@ def test_the_public_names_are_those():
         "errors",
         "evaluate",
         "families",
+        "figure",
         "fill",
         "from_trace",
         "generate",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vesalius.evaluation import evaluate as evaluate
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
+    from vesalius.figures import figure as figure
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
     from vesalius.generation.decoding import generate as generate
@@ -67,6 +68,7 @@ _NAMES = {
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
     "families": ("configuration", "random_parameters"),
+    "figures": ("figure",),
     "filling": ("fill", "next_sentence"),
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),

@@ -2,7 +2,7 @@
 
 import { read, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
-import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
+import type { Cell, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
 /** Rows and columns of a step that are fetched at once. */
@@ -16,7 +16,6 @@ export class Explorer {
   models = $state.raw<ModelName[]>([]);
   equations = $state.raw<Record<string, Equation>>({});
   model = $state.raw<ModelInfo | null>(null);
-  figure = $state.raw<Figure | null>(null);
   place = $state.raw<Address>(read(new URL(location.href)));
   run = $state.raw<Summary | null>(null);
   clean = $state.raw<Summary | null>(null);
@@ -124,10 +123,9 @@ export class Explorer {
     const key = this.place.model || this.models[0]!.id;
     if (this.model?.id !== key) {
       this.busy = `loading ${key}`;
-      const path = `/api/models/${encodeURIComponent(key)}`;
-      const [model, figure] = await Promise.all([get<ModelInfo>(path), get<Figure>(`${path}/figure`)]);
+      const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
       if (late()) return;
-      [this.model, this.figure, this.run, this.clean] = [model, figure, null, null];
+      [this.model, this.run, this.clean] = [model, null, null];
     }
     if (!this.place.model || this.place.text === null) {
       this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };

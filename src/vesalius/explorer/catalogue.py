@@ -13,6 +13,7 @@ from vesalius import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, WrongKind, nearest
 from vesalius.families import FAMILIES, family_of
+from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 
@@ -66,6 +67,7 @@ class Entry:
                 "settings": model.config.described(),
                 "context": model.config.symbols().get("n_max"),
                 "count": count(model).to_json(),
+                "figures": parts_of(model),
                 "text": self._text(model),
             }
 

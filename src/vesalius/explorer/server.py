@@ -18,15 +18,21 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import telling
+from vesalius.errors import (
+    SequenceTooLong,
+    UnknownModel,
+    UnknownPart,
+    UnknownStep,
+    VesaliusError,
+    WrongLength,
+)
+from vesalius.explorer import figures, telling
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
-from vesalius.explorer.figures import figure
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep)
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -60,6 +66,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     _runs(app, runs)
+    figures.routes(app, catalogue, runs)
     _page(app, page)
     return app
 
@@ -86,11 +93,6 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
     @app.get("/api/models/{key}")
     def model(key: str) -> Any:
         return JSONResponse(telling.told(catalogue[key].described()))
-
-    @app.get("/api/models/{key}/figure")
-    def drawn(key: str) -> Any:
-        with catalogue[key].at_work() as loaded:
-            return figure(loaded)
 
     @app.get("/api/equations")
     def equations() -> Any:
