@@ -1,6 +1,6 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { read, written, type Address } from "./address";
+import { read, READS, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
@@ -82,6 +82,11 @@ export class Explorer {
     void this.follow();
   }
 
+  /** Change what the room says in its own query; an empty text takes it out. */
+  say(own: Record<string, string>, replace = false): void {
+    this.go({ own: { ...this.place.own, ...own } }, replace);
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -103,7 +108,7 @@ export class Explorer {
     try {
       await this.followModel(late);
       if (late()) return;
-      if (this.place.room === "ledger") { // which needs no run
+      if (!READS.includes(this.place.room)) {
         [this.failure, this.busy] = [null, ""];
         return;
       }

@@ -21,6 +21,7 @@ export interface ModelInfo extends ModelName {
   tokenizer: number | null;
   text: string;
   symbols: Record<string, unknown>;
+  count: { total: number };
 }
 
 export interface Word {

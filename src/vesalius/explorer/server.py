@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
 from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import telling
+from vesalius.explorer import ledger, telling
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.figures import figure
@@ -38,7 +38,7 @@ ASK = "private, no-cache"
 """For answers, which another version of the package may give differently."""
 
 
-PLACE = re.compile(r"[\w.-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
+PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
@@ -60,6 +60,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     _runs(app, runs)
+    ledger.answers(app, catalogue)
     _page(app, page)
     return app
 
