@@ -5,6 +5,7 @@ import { ROOMS, type Room } from "../lib/address";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
 import Ledger from "./Ledger.svelte";
+import Words from "./Words.svelte";
 
 interface Opened {
   /** What the room is called, or nothing where it has no use for this model. */
@@ -16,6 +17,7 @@ interface Opened {
 
 export const OPENED: Partial<Record<Room, Opened>> = {
   dissect: { title: () => "Dissect", component: Dissect, reads: true },
+  words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words, reads: true },
   ledger: { title: () => "Ledger", component: Ledger, reads: false },
 };
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
 from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import ledger, telling
+from vesalius.explorer import ledger, telling, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.figures import figure
@@ -61,6 +61,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     _models(app, catalogue)
     _runs(app, runs)
     ledger.answers(app, catalogue)
+    words.answers(app, catalogue, runs)
     _page(app, page)
     return app
 
