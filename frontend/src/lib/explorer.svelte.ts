@@ -132,7 +132,8 @@ export class Explorer {
       const path = `/api/models/${encodeURIComponent(key)}`;
       const [model, figure] = await Promise.all([get<ModelInfo>(path), get<Figure>(`${path}/figure`)]);
       if (late()) return;
-      [this.model, this.figure, this.run, this.clean] = [model, figure, null, null];
+      if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
+      [this.model, this.figure] = [model, figure];
     }
     if (!this.place.model || this.place.text === null) {
       this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };
@@ -310,6 +311,12 @@ export class Explorer {
 /** Token ids, as one types them for a model without a tokenizer. */
 function numbers(text: string): number[] {
   return text.split(/[\s,]+/).filter(Boolean).map(Number);
+}
+
+/** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
+function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
+  const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
+  return !!a && b.id.includes("@") && run(a) === run(b);
 }
 
 /** A word as a shell takes it. */

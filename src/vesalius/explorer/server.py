@@ -19,14 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
 from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import ledger, telling, words
+from vesalius.explorer import ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.figures import figure
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep)
+MISSING = (UnknownModel, UnknownRun, UnknownStep, training.UnknownTraining)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -52,7 +52,9 @@ class Wanted(BaseModel):
     cuts: list[StrictStr] = Field(default=[], max_length=256)
 
 
-def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
+def application(
+    catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
+) -> FastAPI:
     """The server's answers, without its guards."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     runs = Runs(catalogue)
@@ -62,6 +64,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     _runs(app, runs)
     ledger.answers(app, catalogue)
     words.answers(app, catalogue, runs)
+    training.answers(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
