@@ -225,10 +225,11 @@ class Contexts(Shown):
 
     def __repr__(self) -> str:
         last = ", ".join(_shown(one.token) for one in self.words[-1][:3])
+        ends = [f"{own:.3f} in {depth}" for depth, own in zip(self.depths, self.own, strict=True)]
         return (
-            f"Contexts of {_shown(self.token)} at position {self.position}: {self.distance} with "
-            f"its own vector {self.own[0]:.3f} in {self.depths[0]}, {self.own[-1]:.3f} in "
-            f"{self.depths[-1]}, which is nearest to {last}"
+            f"Contexts of {_shown(self.token)} at position {self.position}, by {self.distance}\n"
+            f"  to its own vector {ends[0]}, {ends[-1]}\n"
+            f"  {self.depths[-1]} is nearest to {last}"
         )
 
     def view(self) -> Iterator[Part]:
