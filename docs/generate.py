@@ -25,6 +25,7 @@ from vesalius.analyses.heads import Heads
 from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
 from vesalius.analyses.unfolding import Unfolding
+from vesalius.analyses.words import Contexts, Projection
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -279,6 +280,7 @@ RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation
 RESULTS += (NextSentence, Embeddings, Classification, Inspection)
 RESULTS += (Figure,)
 RESULTS += (Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gradient, Difference)
+RESULTS += (Projection, Contexts)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.patching import patch as patch
     from vesalius.analyses.unfolding import unfold as unfold
+    from vesalius.analyses.words import contexts as contexts
+    from vesalius.analyses.words import neighbours as neighbours
+    from vesalius.analyses.words import project as project
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
@@ -60,6 +63,7 @@ _NAMES = {
     "analyses.lens": ("lens",),
     "analyses.patching": ("patch",),
     "analyses.unfolding": ("unfold",),
+    "analyses.words": ("contexts", "neighbours", "project"),
     "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect",),

@@ -4,6 +4,8 @@
 
 /** In the order of their keys; rooms/index.ts opens them. */
 export const ROOMS = ["dissect", "heads", "words", "ledger", "runs"] as const;
+/** The rooms that show a run of a text; the others need the model alone. */
+export const READS: readonly string[] = ["dissect", "heads", "words"];
 export type Room = (typeof ROOMS)[number];
 
 export interface Address {
@@ -19,7 +21,16 @@ export interface Address {
   spine: "parts" | "words";
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
+  /** What a room of its own says in its query, by name; other rooms do not write it. */
+  own: Record<string, string>;
 }
+
+/** The names of what a room says in its own query. */
+const OWN: Partial<Record<Room, string[]>> = {
+  words: ["near", "axis", "view"],
+  ledger: ["part", "set", "length", "batch"],
+  runs: ["run"],
+};
 
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
@@ -28,6 +39,8 @@ export function read(url: URL): Address {
   const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
   const query = url.searchParams;
   const at = query.get("at");
+  const names = OWN[ROOMS.find((one) => one === room) ?? "dissect"] ?? [];
+  const own = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""]).filter(([, said]) => said));
   const hash = new URLSearchParams(url.hash.slice(1).replace(/\+/g, "%2B"));
   return {
     model,
@@ -39,12 +52,13 @@ export function read(url: URL): Address {
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
     text: hash.get("t"),
+    own,
   };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
 const plain = (text: string): string =>
-  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",");
+  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",").replace(/%3A/g, ":").replace(/%40/g, "@");
 
 export function written(place: Address): string {
   const query: string[] = [];
@@ -53,7 +67,8 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
-  const path = `/${place.model}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
+  for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
+  const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const text = place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
   return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
 }

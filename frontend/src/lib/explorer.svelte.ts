@@ -1,6 +1,6 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { read, written, type Address } from "./address";
+import { read, READS, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
 import type { Cell, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
@@ -81,6 +81,11 @@ export class Explorer {
     void this.follow();
   }
 
+  /** Change what the room says in its own query; an empty text takes it out. */
+  say(own: Record<string, string>, replace = false): void {
+    this.go({ own: { ...this.place.own, ...own } }, replace);
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -102,7 +107,7 @@ export class Explorer {
     try {
       await this.followModel(late);
       if (late()) return;
-      if (this.place.room === "ledger") { // which needs no run
+      if (!READS.includes(this.place.room)) {
         [this.failure, this.busy] = [null, ""];
         return;
       }
@@ -125,7 +130,8 @@ export class Explorer {
       this.busy = `loading ${key}`;
       const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
       if (late()) return;
-      [this.model, this.run, this.clean] = [model, null, null];
+      if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
+      this.model = model;
     }
     if (!this.place.model || this.place.text === null) {
       this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };
@@ -303,6 +309,12 @@ export class Explorer {
 /** Token ids, as one types them for a model without a tokenizer. */
 function numbers(text: string): number[] {
   return text.split(/[\s,]+/).filter(Boolean).map(Number);
+}
+
+/** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
+function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
+  const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
+  return !!a && b.id.includes("@") && run(a) === run(b);
 }
 
 /** A word as a shell takes it. */

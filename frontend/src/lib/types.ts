@@ -22,6 +22,7 @@ export interface ModelInfo extends ModelName {
   text: string;
   symbols: Record<string, unknown>;
   figures: Drawable[];
+  count: { total: number };
 }
 
 export interface Word {

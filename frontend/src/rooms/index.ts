@@ -4,6 +4,9 @@ import type { Component } from "svelte";
 import { ROOMS, type Room } from "../lib/address";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
+import Ledger from "./Ledger.svelte";
+import Runs from "./Runs.svelte";
+import Words from "./Words.svelte";
 
 interface Opened {
   /** What the room is called, or nothing where it has no use for this model. */
@@ -15,6 +18,9 @@ interface Opened {
 
 export const OPENED: Partial<Record<Room, Opened>> = {
   dissect: { title: () => "Dissect", component: Dissect, reads: true },
+  words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words, reads: true },
+  ledger: { title: () => "Ledger", component: Ledger, reads: false },
+  runs: { title: () => "Runs", component: Runs, reads: false },
 };
 
 /** The rooms that there are for a model, with their keys and titles. */

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -84,6 +84,8 @@ class Catalogue:
 
     def __init__(self, given: str | None = None) -> None:
         self.entries: dict[str, Entry] = {}
+        self.checkpoint: Callable[[str], Entry] | None = None
+        """Finds what is not listed: ``RUN@STEP``, a checkpoint of a training run."""
         if given is not None:
             self._add(given)
         for name in (DEFAULT, *specimens()):
@@ -108,6 +110,8 @@ class Catalogue:
         self.entries[entry.key] = entry
 
     def __getitem__(self, key: str) -> Entry:
+        if key not in self.entries and "@" in key and self.checkpoint is not None:
+            return self.checkpoint(key)
         if key not in self.entries:
             raise UnknownModel(f"there is no model {key!r} here; {nearest(key, self.entries)}")
         return self.entries[key]

@@ -26,13 +26,13 @@ from vesalius.errors import (
     VesaliusError,
     WrongLength,
 )
-from vesalius.explorer import figures, telling
+from vesalius.explorer import figures, ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep)
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, training.UnknownTraining)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -44,7 +44,7 @@ ASK = "private, no-cache"
 """For answers, which another version of the package may give differently."""
 
 
-PLACE = re.compile(r"[\w.-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
+PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
@@ -58,7 +58,9 @@ class Wanted(BaseModel):
     cuts: list[StrictStr] = Field(default=[], max_length=256)
 
 
-def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
+def application(
+    catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
+) -> FastAPI:
     """The server's answers, without its guards."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     runs = Runs(catalogue)
@@ -67,6 +69,9 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     _models(app, catalogue)
     _runs(app, runs)
     figures.routes(app, catalogue, runs)
+    ledger.answers(app, catalogue)
+    words.answers(app, catalogue, runs)
+    training.answers(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
