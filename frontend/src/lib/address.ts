@@ -17,6 +17,8 @@ export interface Address {
   /** The token after which it comes; null for the last, or the mask. */
   after: number | null;
   spine: "parts" | "words";
+  /** How a room arranges what it shows; a word of its own. */
+  view: string;
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
 }
@@ -38,13 +40,14 @@ export function read(url: URL): Address {
     word: whole(query.get("word")),
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
+    view: /^[\w-]{0,40}$/.exec(query.get("view") ?? "")?.[0] ?? "",
     text: hash.get("t"),
   };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
 const plain = (text: string): string =>
-  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",");
+  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",").replace(/%3D/g, "=");
 
 export function written(place: Address): string {
   const query: string[] = [];
@@ -53,6 +56,7 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
+  if (place.view) query.push(`view=${place.view}`);
   const path = `/${place.model}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const text = place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
   return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;

@@ -2,8 +2,10 @@
 
 import type { Component } from "svelte";
 import { ROOMS, type Room } from "../lib/address";
+import { hasGates, hasHeads } from "../lib/families";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
+import Heads from "./Heads.svelte";
 
 interface Opened {
   /** What the room is called, or nothing where it has no use for this model. */
@@ -14,6 +16,7 @@ interface Opened {
 }
 
 export const OPENED: Partial<Record<Room, Opened>> = {
+  heads: { title: (model) => (hasHeads(model) ? "Heads" : hasGates(model) ? "Gates" : ""), component: Heads, reads: true },
   dissect: { title: () => "Dissect", component: Dissect, reads: true },
 };
 

@@ -3,6 +3,7 @@
 All numbers are those of ``analyses.gates``, ``unfold`` and runs with cuts.
 """
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -115,12 +116,11 @@ def drawn(found: Gates, order: Order, most: int) -> tuple[Array, Array]:
     And of each the unit that it is of.
     """
     units = np.array(found.order(order))
-    size = -(-len(units) // most)
-    starts = range(0, len(units), size)
+    rows = min(most, len(units))
+    starts = [k * len(units) // rows for k in range(rows + 1)]
     values = np.array([found[symbol][units] for symbol in found.values], dtype=np.float32)
-    at = np.stack(
-        [k + np.abs(values[:, k : k + size]).argmax(axis=1) for k in starts], axis=1
-    )  # symbols x rows x tokens
+    largest = [np.abs(values[:, a:b]).argmax(axis=1) + a for a, b in pairwise(starts)]
+    at = np.stack(largest, axis=1)
     return np.take_along_axis(values, at, axis=1), units[at]
 
 
