@@ -121,6 +121,7 @@ def test_the_public_names_are_those():
         "families",
         "fill",
         "from_trace",
+        "gates",
         "generate",
         "gradient",
         "heads",

@@ -58,7 +58,8 @@ def test_units_are_ordered_and_those_that_are_on_throughout_are_found(trace):
     assert (np.diff(most) >= 0).all()
     course = found["c"] - found["c"].mean(axis=1, keepdims=True)
     course /= np.linalg.norm(course, axis=1, keepdims=True)
-    beside = [course[a] @ course[b] for a, b in zip(*2 * [iter(found.order("similarity"))])]
+    alike = course[found.order("similarity")]
+    beside = (alike[1:] * alike[:-1]).sum(axis=1)
     assert np.mean(beside) > np.mean(course[::2] @ course[1::2].T) + 0.2
     for symbol in ("p", "c"):
         on = dict(found.on(symbol, 3, 8))
