@@ -20,6 +20,7 @@ from vesalius import specimens
 from vesalius.analyses.ablation import Ablation
 from vesalius.analyses.attribution import Attribution
 from vesalius.analyses.differences import Difference
+from vesalius.analyses.gates import Gates, Written
 from vesalius.analyses.gradients import Gradient
 from vesalius.analyses.heads import Heads
 from vesalius.analyses.lens import Lens
@@ -278,9 +279,8 @@ def python_page() -> str:
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Embeddings, Classification, Inspection)
-RESULTS += (Figure,)
-RESULTS += (Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gradient, Difference)
-RESULTS += (Projection, Contexts)
+RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
+RESULTS += (Gradient, Difference, Projection, Contexts)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:
@@ -328,6 +328,7 @@ def json_page() -> str:
     gpt, bert = vesalius.load("gpt"), vesalius.load("bert")
     trace, draws = vesalius.dissect(gpt, "He shook his"), list[Draw]()
     generated = vesalius.generate(gpt, "He shook his", 1, on_draw=lambda _, d: draws.append(d))
+    memory = vesalius.gates(vesalius.dissect("lstm", "He shook his"))
     shown = {
         "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
         "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
@@ -339,6 +340,8 @@ def json_page() -> str:
         "Patching, `patch`": vesalius.patch(gpt, "He shook his", "He opened his").to_json(),
         "Lens, `lens`": vesalius.lens(trace, " head").to_json(),
         "Heads, `heads`": vesalius.heads(gpt, "He shook his").to_json(),
+        "Gates, `gates`": memory.to_json(),
+        "Written, `gates --unit`": memory.written(31).to_json(),
         "Gradient, `gradient`": vesalius.gradient(gpt, "He shook his").to_json(),
         "Difference, `diff`": vesalius.diff(gpt, gpt, "He shook", dtype_b="int8").to_json(),
         "Model": gpt.to_json(),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vesalius.analyses.ablation import ablate as ablate
     from vesalius.analyses.attribution import attribute as attribute
     from vesalius.analyses.differences import diff as diff
+    from vesalius.analyses.gates import gates as gates
     from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
@@ -58,6 +59,7 @@ _NAMES = {
     "analyses.ablation": ("ablate",),
     "analyses.attribution": ("attribute",),
     "analyses.differences": ("diff",),
+    "analyses.gates": ("gates",),
     "analyses.gradients": ("gradient",),
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),

@@ -27,6 +27,7 @@ export interface Address {
 
 /** The names of what a room says in its own query. */
 const OWN: Partial<Record<Room, string[]>> = {
+  heads: ["by"],
   words: ["near", "axis", "view"],
   ledger: ["part", "set", "length", "batch"],
   runs: ["run"],
@@ -57,8 +58,7 @@ export function read(url: URL): Address {
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
-const plain = (text: string): string =>
-  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",").replace(/%3A/g, ":").replace(/%40/g, "@");
+const plain = (text: string): string => encodeURIComponent(text).replace(/%(5B|5D|2C|3A|3D|40)/g, decodeURIComponent);
 
 export function written(place: Address): string {
   const query: string[] = [];

@@ -82,3 +82,8 @@ export async function values(
   const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
   return { name, shape, top, left, rows: bottom - top, columns: right - left, data };
 }
+
+export async function bytes(path: string): Promise<{ data: ArrayBuffer; headers: Headers }> {
+  const response = await answered(path);
+  return { data: await response.arrayBuffer(), headers: response.headers };
+}

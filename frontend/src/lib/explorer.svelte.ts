@@ -1,6 +1,7 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
 import { read, READS, written, type Address } from "./address";
+import { atlas } from "./atlas.svelte";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
 import type { Cell, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
@@ -113,7 +114,8 @@ export class Explorer {
       }
       await this.followRun(late);
       if (late()) return;
-      await this.followCursor(late);
+      const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
+      await Promise.all([this.followCursor(late), heads]); // which need not wait for each other
       if (late()) return;
       this.failure = null;
       this.busy = "";
@@ -299,7 +301,10 @@ export class Explorer {
   /** The line of Python that gives the number at the cursor. */
   get python(): string {
     const { text, cuts, step } = this.place;
-    const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
+    const edit = cuts.map((cut) => {
+      const [steps, value] = cut.split("=");
+      return `${JSON.stringify(steps)}: ${value ?? "vs.zero"}`;
+    }).join(", ");
     const more = edit ? `, edit={${edit}}` : "";
     const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
     return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;

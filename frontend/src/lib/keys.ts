@@ -6,10 +6,11 @@ import type { Explorer } from "./explorer.svelte";
 export const KEYS: [string, string][] = [
   ["← ↑ → ↓", "move the cell"],
   ["[ ]", "layer below, above"],
-  [", .", "head before, after"],
+  [", .", "head or unit before, after"],
   ["Enter", "unfold the largest term"],
   ["Backspace", "fold again"],
-  ["x", "cut the head or network"],
+  ["x", "cut the head or network; hold the unit at zero"],
+  ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
   ["/", "the text"],
   ["1 – 5", "the rooms"],
@@ -24,6 +25,9 @@ const ARROWS: Record<string, [number, number]> = {
   ArrowRight: [0, 1],
 };
 
+/** What keys do in the room that is open, before all else; the room sets it and takes it back. */
+export const own: { keys: Record<string, (event: KeyboardEvent) => void> } = { keys: {} };
+
 export interface Acts {
   text: () => void;
   help: () => void;
@@ -34,7 +38,8 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
   const arrow = ARROWS[event.key];
-  const act = arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
+  const mine = own.keys[event.key];
+  const act = mine ? (): void => mine(event) : arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
   if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
   event.preventDefault();
   act();

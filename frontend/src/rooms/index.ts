@@ -2,8 +2,10 @@
 
 import type { Component } from "svelte";
 import { ROOMS, type Room } from "../lib/address";
+import { hasGates, hasHeads } from "../lib/families";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
+import Heads from "./Heads.svelte";
 import Ledger from "./Ledger.svelte";
 import Runs from "./Runs.svelte";
 import Words from "./Words.svelte";
@@ -17,6 +19,7 @@ interface Opened {
 }
 
 export const OPENED: Partial<Record<Room, Opened>> = {
+  heads: { title: (model) => (hasHeads(model) ? "Heads" : hasGates(model) ? "Gates" : ""), component: Heads, reads: true },
   dissect: { title: () => "Dissect", component: Dissect, reads: true },
   words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words, reads: true },
   ledger: { title: () => "Ledger", component: Ledger, reads: false },

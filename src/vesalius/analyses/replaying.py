@@ -16,6 +16,8 @@ from threadpoolctl import threadpool_limits
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
 from vesalius.dissection import Reading, read
+from vesalius.edits import Edits, written
+from vesalius.edits.selection import chosen
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
@@ -185,20 +187,33 @@ class Replay:
 
 
 def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> Steps:
-    """The steps that depend on those ``changed``, with ``cuts`` at zero; all others are known."""
+    """The steps that depend on the cuts ``changed``, with all ``cuts`` made; all others are known.
+
+    Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
+    """
     assert trace.model is not None
-    again = trace.graph.dependents(changed)
+    reading = read(trace.model, trace.ids)
+    again = trace.graph.dependents(_meant(trace, changed, reading.length))
     known = {name: trace[name] for name in trace if name not in again}
-    edit = {name: np.zeros_like for name in cuts if name in again}
-    with tracing(edit=edit, known=known) as steps:
-        read(trace.model, trace.ids).run()
-    return steps
+    edit = {
+        steps: value
+        for steps, value in written.read(cuts).items()
+        if not again.isdisjoint(_meant(trace, [steps], reading.length))
+    }
+    with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:
+        reading.run()
+    return found
+
+
+def _meant(trace: Trace, cuts: Collection[str], n: int) -> set[str]:
+    """The steps that cuts are about."""
+    return {
+        step.name for steps in written.read(cuts) for step, _ in chosen([steps], trace.steps, n)
+    }
 
 
 def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
-    """The same run with steps at zero, and how many of its steps were computed again."""
-    for name in cuts:
-        trace.graph.step(name)
+    """The same run with cuts, and how many of its steps were computed again."""
     found = replayed(trace, cuts, cuts)
     again, steps = {step.name: step for step in found}, Steps()
     for step in trace.steps:

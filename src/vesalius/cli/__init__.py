@@ -49,6 +49,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         analyses.patch,
         analyses.lens,
         analyses.heads,
+        analyses.gates,
         analyses.gradient,
         analyses.diff,
     ],

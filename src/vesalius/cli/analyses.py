@@ -241,6 +241,35 @@ def heads(
 
 
 @asking
+@click.option("--layer", type=click.IntRange(1), help="The layer; the last unless said.")
+@click.option("--unit", type=click.IntRange(0), help="Tell where its context was written, from 0.")
+@click.option("--position", type=int, default=-1, help="The token, from 0; the last unless said.")
+@plot_option
+def gates(
+    model: str,
+    text: str,
+    layer: int | None,
+    unit: int | None,
+    position: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """The units of a recurrent layer over time, and where the memory of one was written.
+
+    Of an lstm all gates are told, of an rnn the state and what it is made of. The context of a
+    --unit is a sum over time: what each token added, times all that was kept since.
+
+    Example: vesalius gates lstm "He shook his" --unit 31
+    """
+    from vesalius.analyses.gates import gates as run
+    from vesalius.dissection import dissect
+
+    loaded = load(model)
+    found = run(dissect(loaded, _given(loaded, text)), layer)
+    _told(found if unit is None else found.written(unit, position), plot, as_json)
+
+
+@asking
 @target_option
 @position_option
 @plot_option

@@ -26,7 +26,7 @@ from vesalius.errors import (
     VesaliusError,
     WrongLength,
 )
-from vesalius.explorer import figures, ledger, telling, training, words
+from vesalius.explorer import figures, gates, heads, ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.runs import Run, Runs, UnknownRun
@@ -69,9 +69,11 @@ def application(
     _models(app, catalogue)
     _runs(app, runs)
     figures.routes(app, catalogue, runs)
-    ledger.answers(app, catalogue)
-    words.answers(app, catalogue, runs)
-    training.answers(app, trainings or training.Trainings(None))
+    heads.routes(app, runs)
+    gates.routes(app, runs)
+    ledger.routes(app, catalogue)
+    words.routes(app, catalogue, runs)
+    training.routes(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
