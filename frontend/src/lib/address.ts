@@ -2,6 +2,8 @@
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his */
 
+import { packed } from "./packing";
+
 export interface Address {
   model: string;
   step: string;
@@ -14,6 +16,8 @@ export interface Address {
   spine: "parts" | "words";
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
+  /** A long text as the address holds it, until it is unpacked. */
+  packed?: string | null;
 }
 
 const whole = (text: string | null): number | null =>
@@ -33,6 +37,7 @@ export function read(url: URL): Address {
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
     text: hash.get("t"),
+    packed: hash.get("z"),
   };
 }
 
@@ -48,6 +53,7 @@ export function written(place: Address): string {
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
   const path = place.step ? `/${place.model}/dissect/${plain(place.step)}` : `/${place.model}/dissect`;
-  const text = place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
+  const short = place.text === null ? (place.packed ?? null) : packed(place.text);
+  const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
   return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
 }

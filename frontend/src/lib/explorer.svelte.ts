@@ -2,6 +2,8 @@
 
 import { read, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
+import { pack, unpack } from "./packing";
+import { full } from "../pictures/table";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
@@ -101,8 +103,11 @@ export class Explorer {
     const turn = ++this.asked;
     const late = (): boolean => turn !== this.asked;
     try {
+      await this.followText(late);
+      if (late()) return;
       await this.followModel(late);
       if (late()) return;
+      void this.shorten();
       await this.followRun(late);
       if (late()) return;
       await this.followCursor(late);
@@ -114,6 +119,25 @@ export class Explorer {
     } catch (error) {
       if (!late()) this.fail(error);
     }
+  }
+
+  /** The text, where the address holds it deflated. */
+  private async followText(late: () => boolean): Promise<void> {
+    const { text, packed } = this.place;
+    if (text !== null || !packed) return;
+    const found = await unpack(packed).catch(() => null);
+    if (late()) return;
+    if (found === null) {
+      throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+    }
+    this.place = { ...this.place, text: found, packed: null };
+  }
+
+  /** A long text is deflated, which takes a moment; the address follows. */
+  private async shorten(): Promise<void> {
+    const text = this.place.text;
+    if (text === null || !(await pack(text)) || text !== this.place.text) return;
+    history.replaceState(history.state, "", written(this.place));
   }
 
   private async followModel(late: () => boolean): Promise<void> {
@@ -282,16 +306,23 @@ export class Explorer {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
 
-  /** The command that unfolds the number at the cursor; cuts are for Python. */
+  /** The command that unfolds the number at the cursor. */
   get command(): string {
-    const { text, step } = this.place;
-    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+    const { text, cuts, step } = this.place;
+    const edit = cuts.map((name) => ` --cut ${quoted(name)}`).join("");
+    const ended = text?.startsWith("-") ? " --" : ""; // else the text were an option
+    return `vesalius unfold${edit}${ended} ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+  }
+
+  /** The number at the cursor with all its digits. */
+  get number(): string {
+    return full(this.unfolding?.value ?? null);
   }
 
   /** The line of Python that gives the number at the cursor. */
   get python(): string {
     const { text, cuts, step } = this.place;
-    const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
+    const edit = cuts.map((name) => `${JSON.stringify(name)}: vs.zero`).join(", ");
     const more = edit ? `, edit={${edit}}` : "";
     const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
     return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;

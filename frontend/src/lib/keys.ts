@@ -1,6 +1,8 @@
 /* What keys do; single letters never while one types. */
 
+import { pictures } from "../pictures/pictures.svelte";
 import type { Explorer } from "./explorer.svelte";
+import { letters } from "./letters.svelte";
 
 export const KEYS: [string, string][] = [
   ["← ↑ → ↓", "move the cell"],
@@ -11,6 +13,8 @@ export const KEYS: [string, string][] = [
   ["x", "cut the head or network"],
   ["u", "undo the last cut"],
   ["/", "the text"],
+  ["t", "a table in place of the picture pointed at"],
+  ["c", "copy the number, all its digits"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -31,6 +35,7 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key.length === 1 && !letters.on) return;
   const arrow = ARROWS[event.key];
   const act = arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
   if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
@@ -50,6 +55,8 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "u": return () => explorer.undo();
     case "/": return acts.text;
     case "?": return acts.help;
+    case "t": return () => pictures.turn();
+    case "c": return () => void copy(explorer, explorer.number);
     case "y": return () => void copy(explorer);
     case "Y": return () => void copy(explorer, explorer.command);
     default: return null;
