@@ -1,11 +1,16 @@
-/* The address holds all there is to see: model, step, cell, cuts, word, position and text.
+/* The address holds all there is to see: model, room, step, cell, cuts, word, position and text.
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his */
 
 import { packed } from "./packing";
 
+/** In the order of their keys; rooms/index.ts opens them. */
+export const ROOMS = ["dissect", "heads", "words", "ledger", "runs"] as const;
+export type Room = (typeof ROOMS)[number];
+
 export interface Address {
   model: string;
+  room: Room;
   step: string;
   at: number[] | null;
   cuts: string[];
@@ -24,12 +29,13 @@ const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
 
 export function read(url: URL): Address {
-  const [model = "", , ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
   const query = url.searchParams;
   const at = query.get("at");
   const hash = new URLSearchParams(url.hash.slice(1).replace(/\+/g, "%2B"));
   return {
     model,
+    room: ROOMS.find((one) => one === room) ?? "dissect",
     step: rest.join("/"),
     at: at !== null && /^\d{1,9}(,\d{1,9})*$/.test(at) ? at.split(",").map(Number) : null,
     cuts: query.getAll("cut"),
@@ -52,7 +58,7 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
-  const path = place.step ? `/${place.model}/dissect/${plain(place.step)}` : `/${place.model}/dissect`;
+  const path = `/${place.model}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const short = place.text === null ? (place.packed ?? null) : packed(place.text);
   const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
   return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;

@@ -108,6 +108,10 @@ export class Explorer {
       await this.followModel(late);
       if (late()) return;
       void this.shorten();
+      if (this.place.room === "ledger") { // which needs no run
+        [this.failure, this.busy] = [null, ""];
+        return;
+      }
       await this.followRun(late);
       if (late()) return;
       await this.followCursor(late);

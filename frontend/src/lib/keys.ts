@@ -1,6 +1,7 @@
 /* What keys do; single letters never while one types. */
 
 import { pictures } from "../pictures/pictures.svelte";
+import { roomsOf } from "../rooms";
 import type { Explorer } from "./explorer.svelte";
 import { letters } from "./letters.svelte";
 
@@ -15,6 +16,7 @@ export const KEYS: [string, string][] = [
   ["/", "the text"],
   ["t", "a table in place of the picture pointed at"],
   ["c", "copy the number, all its digits"],
+  ["1 – 5", "the rooms"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -53,6 +55,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
+    case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
     case "t": return () => pictures.turn();
@@ -61,6 +64,11 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Y": return () => void copy(explorer, explorer.command);
     default: return null;
   }
+}
+
+function enter(explorer: Explorer, key: string): void {
+  const found = explorer.model && roomsOf(explorer.model).find((one) => one.key === key);
+  if (found) explorer.go({ room: found.room });
 }
 
 /** Matrices with a column a token are drawn on their side, so that the arrows turn with them. */

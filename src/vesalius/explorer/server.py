@@ -38,7 +38,7 @@ ASK = "private, no-cache"
 """For answers, which another version of the package may give differently."""
 
 
-PLACE = re.compile(r"[\w.-]+(/dissect(/[^/]{1,200})?)?")
+PLACE = re.compile(r"[\w.-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
