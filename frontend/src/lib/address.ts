@@ -2,6 +2,7 @@
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his */
 
+import { isKept } from "./kept";
 import { packed } from "./packing";
 
 /** In the order of their keys; rooms/index.ts opens them. */
@@ -28,7 +29,8 @@ export interface Address {
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
 
-export function read(url: URL): Address {
+export function read(given: URL): Address {
+  const url = isKept ? new URL(given.hash.slice(1) || "/", "file:///") : given; // a file has but its fragment
   const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
   const query = url.searchParams;
   const at = query.get("at");
@@ -61,5 +63,5 @@ export function written(place: Address): string {
   const path = `/${place.model}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const short = place.text === null ? (place.packed ?? null) : packed(place.text);
   const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
-  return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
+  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
 }

@@ -4,6 +4,7 @@ import { read, written, type Address } from "./address";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
 import { pack, unpack } from "./packing";
 import { full } from "../pictures/table";
+import { about, holds, isKept } from "./kept";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
@@ -31,6 +32,8 @@ export class Explorer {
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
+  /** What a file was too small for, of what is asked here. */
+  missing = $state("");
   /** A sentence that goes away again. */
   note = $state("");
   private asked = 0;
@@ -212,21 +215,35 @@ export class Explorer {
     const there = this.values;
     const [[top], [left]] = [windowed(r, rows), windowed(c, columns)];
     const same = there?.name === step.name && there.top === top && there.left === left;
-    const found = same ? there : await values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    this.missing = "";
+    const asked = same ? there : values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    const found = await this.unless(asked);
     if (late()) return;
     if (!cell) {
-      this.place = { ...this.place, at: this.largest(step, found) };
+      const first = step.shape.length > 1 ? [r, c] : [r];
+      this.place = { ...this.place, at: found ? this.largest(step, found) : first };
     }
     history.replaceState(history.state, "", written(this.place));
     const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
     const kept = same && this.mask;
-    const mask = kept || (masked ? await values(run.id, "S", windowed(r, rows), windowed(c, columns)) : null);
+    const mask = kept || (masked ? await this.unless(values(run.id, "S", windowed(r, rows), windowed(c, columns))) : null);
     if (late()) return;
     [this.values, this.mask] = [found, mask];
-    const unfolding = await get<Unfolding>(unfoldPath(run.id, step.name, this.at));
+    const unfolding = await this.unless(get<Unfolding>(unfoldPath(run.id, step.name, this.at)));
     if (late()) return;
     this.unfolding = unfolding;
     await this.followSources(late, step, run);
+  }
+
+  /** An answer, or nothing where a file leaves it out, which is said. */
+  private async unless<T>(asked: Promise<T> | T): Promise<T | null> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.kind !== "LeftOut") throw error;
+      this.missing = error.message;
+      return null;
+    }
   }
 
   private async followSources(late: () => boolean, step: Step, run: Summary): Promise<void> {
@@ -236,13 +253,15 @@ export class Explorer {
       return;
     }
     const query = `?word=${run.target.id}${run.tokens.length > 1 && this.place.after !== null ? `&position=${run.position}` : ""}`;
-    const shares = await get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query));
+    const said = this.missing;
+    const shares = await this.unless(get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query)));
+    this.missing = said; // Sources says it where it stands
     if (!late()) this.shares = shares;
   }
 
   private async followLens(late: () => boolean): Promise<void> {
-    const found = await get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`);
-    if (!late()) this.lens = found;
+    const found = await this.unless(get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`));
+    if (!late()) this.lens = found ?? [];
   }
 
   /** Layer by layer from the top, where a cut is computed soonest. */
@@ -252,9 +271,8 @@ export class Explorer {
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
-      const found = await get<{ name: string; probability: number }[]>(
-        `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,
-      );
+      const path = `/api/runs/${run.id}/cuts?layer=${layer}&${query}`;
+      const found = (await this.unless(get<{ name: string; probability: number }[]>(path))) ?? [];
       if (late() && this.run !== run) return;
       const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
       this.effects = { ...this.effects, ...more };
@@ -303,6 +321,10 @@ export class Explorer {
     const cuts = this.place.cuts.includes(name)
       ? this.place.cuts.filter((one) => one !== name)
       : [...this.place.cuts, name];
+    if (isKept && !holds(cuts)) {
+      this.note = `this file holds one cut at a time; 'vesalius explore ${about()?.model}' makes more`;
+      return;
+    }
     this.go({ cuts });
   }
 

@@ -99,7 +99,7 @@ def surprisal(run: Run) -> list[float | None]:
 
 def _step(run: Run, step: Step) -> dict[str, Any]:
     value = np.asarray(step.value)
-    rows, columns = _axes(step, len(run.trace.ids))
+    rows, columns = axes(step, len(run.trace.ids))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
     short = summary_of(step)
     return {
@@ -117,7 +117,7 @@ def _step(run: Run, step: Step) -> dict[str, Any]:
     }
 
 
-def _axes(step: Step, n: int) -> tuple[str, str]:
+def axes(step: Step, n: int) -> tuple[str, str]:
     """What rows and columns stand for: queries and keys, tokens, or nothing that has a name."""
     shape = np.shape(step.value)
     if step.symbol in ATTENTION and shape == (n, n):
