@@ -50,7 +50,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "family": trace.family,
         "ids": trace.ids,
         "tokens": trace.tokens(),
-        "surprisal": surprisal(run),
+        "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "position": target.column if trace[target.step].ndim > 1 else len(trace.ids) - 1,
         "masked": not family_of(trace.model.config).predicts_text,
@@ -83,18 +83,6 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
 
 def _position(run: Run, target: Target) -> int | None:
     return target.column if run.trace[target.step].ndim > 1 else None
-
-
-def surprisal(run: Run) -> list[float | None]:
-    """The bits of each token, given those before it; of models that predict the next one."""
-    trace = run.trace
-    assert trace.model is not None
-    if "Y_hat" not in trace or not family_of(trace.model.config).predicts_text:
-        return [None] * len(trace.ids)
-    odds = trace["Y_hat"]
-    with np.errstate(divide="ignore"):
-        bits = [-float(np.log2(odds[token, i])) for i, token in enumerate(trace.ids[1:])]
-    return [None, *bits]
 
 
 def _step(run: Run, step: Step) -> dict[str, Any]:
