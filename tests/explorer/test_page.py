@@ -196,7 +196,7 @@ def test_another_text_is_read(page):
 
 
 def test_the_words_of_every_layer_are_shown(page):
-    page.get_by_role("button", name="Words").click()
+    page.get_by_role("button", name="Words", exact=True).click()
     expect(page.get_by_text("H[0]", exact=True).first).to_be_visible()
     expect(page).to_have_url(re.compile("spine=words"))
 
