@@ -19,6 +19,7 @@ LAYERS = [
     {"models", "naming"},
     {"families"},
     {"equations", "recipes", "specimens"},
+    {"notebooks"},
     {"extras", "machine", "views", "arguments"},
     {"errors"},
 ]

@@ -1,7 +1,9 @@
 /* What keys do; single letters never while one types. */
 
+import { pictures } from "../pictures/pictures.svelte";
 import { roomsOf } from "../rooms";
 import type { Explorer } from "./explorer.svelte";
+import { letters } from "./letters.svelte";
 
 export const KEYS: [string, string][] = [
   ["← ↑ → ↓", "move the cell"],
@@ -13,6 +15,8 @@ export const KEYS: [string, string][] = [
   ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
   ["/", "the text"],
+  ["t", "a table in place of the picture pointed at"],
+  ["c", "copy the number, all its digits"],
   ["1 – 5", "the rooms"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
@@ -37,6 +41,7 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key.length === 1 && !letters.on) return;
   const arrow = ARROWS[event.key];
   const mine = own.keys[event.key];
   const act = mine ? (): void => mine(event) : arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
@@ -58,6 +63,8 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
+    case "t": return () => pictures.turn();
+    case "c": return () => void copy(explorer, explorer.number);
     case "y": return () => void copy(explorer);
     case "Y": return () => void copy(explorer, explorer.command);
     default: return null;

@@ -3,6 +3,7 @@
 import type { Component } from "svelte";
 import { ROOMS, type Room } from "../lib/address";
 import { hasGates, hasHeads } from "../lib/families";
+import { isKept } from "../lib/kept";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
 import Heads from "./Heads.svelte";
@@ -29,5 +30,5 @@ export const OPENED: Partial<Record<Room, Opened>> = {
 /** The rooms that there are for a model, with their keys and titles. */
 export function roomsOf(model: ModelInfo): { room: Room; key: string; title: string }[] {
   const rooms = ROOMS.map((room, i) => ({ room, key: String(i + 1), title: OPENED[room]?.title(model) ?? "" }));
-  return rooms.filter((one) => one.title);
+  return rooms.filter((one) => one.title && (!isKept || one.room === "dissect")); // a file holds one run
 }

@@ -51,7 +51,22 @@ plot_option = click.option(
 @click.option(
     "--top", type=click.IntRange(0), default=12, show_default=True, help="Terms told one by one."
 )
-def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_json: bool) -> None:
+@click.option(
+    "--cut",
+    "cuts",
+    multiple=True,
+    metavar="STEP",
+    help="Set a step to zero first, as P[3,4]; several, one by one.",
+)
+def unfold(
+    model: str,
+    text: str,
+    step: str,
+    at: tuple[int, ...],
+    top: int,
+    cuts: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """How one number was made: the terms of STEP at ROW and COLUMN, counted from 0.
 
     TEXT is what MODEL reads; for images and series it is a file.
@@ -60,9 +75,11 @@ def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_j
     """
     from vesalius.analyses.unfolding import unfold as run
     from vesalius.dissection import dissect
+    from vesalius.edits.ready import zero
 
     loaded = load(model)
-    found = run(dissect(loaded, _given(loaded, text)), step, *at, top=top)
+    trace = dissect(loaded, _given(loaded, text), edit=dict.fromkeys(cuts, zero))
+    found = run(trace, step, *at, top=top)
     terminal.show_result(found, as_json)
 
 

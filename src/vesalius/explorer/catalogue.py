@@ -79,6 +79,23 @@ class Entry:
         return TEXTS.get(family_of(model.config).name, TEXT)
 
 
+def entry_of(given: str, model: Model | None = None) -> Entry:
+    """The model of a name or a folder, which the explorer can show."""
+    found = naming.find(given)
+    if found.kind == "specimen":
+        entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title, model)
+    else:
+        folder = found.name if found.folder is None else found.folder.resolve().name
+        key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
+        key = f"{key}-2" if key in specimens() else key
+        entry = Entry(key, given, folder, model)
+    with entry.at_work() as loaded:  # what cannot be read is said before the page opens
+        family = family_of(loaded.config)
+        if family.reads != "text":
+            raise WrongKind(f"the explorer reads text so far; {family.name} reads {family.reads}")
+    return entry
+
+
 class Catalogue:
     """The models by their ids, the one to begin with first."""
 
@@ -93,20 +110,7 @@ class Catalogue:
                 self.entries[name] = Entry(name, f"specimen:{name}", card(name).title)
 
     def _add(self, given: str) -> None:
-        found = naming.find(given)
-        if found.kind == "specimen":
-            entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title)
-        else:
-            folder = found.name if found.folder is None else found.folder.resolve().name
-            key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
-            key = f"{key}-2" if key in specimens() else key
-            entry = Entry(key, given, folder)
-        with entry.at_work() as model:  # what cannot be read is said before the page opens
-            family = family_of(model.config)
-            if family.reads != "text":
-                raise WrongKind(
-                    f"the explorer reads text so far; {family.name} reads {family.reads}"
-                )
+        entry = entry_of(given)
         self.entries[entry.key] = entry
 
     def __getitem__(self, key: str) -> Entry:
