@@ -64,7 +64,7 @@ class Recomputed(Step):
         return self._shape  # type: ignore[attr-defined, no-any-return]
 
     @property
-    def value(self) -> Any:  # type: ignore[override]
+    def value(self) -> Any:
         return self._make()  # type: ignore[attr-defined]
 
 
@@ -175,9 +175,9 @@ class LongTrace(Trace):
         watch: Watch = nobody,
         layered: Layered = nobody,
     ) -> None:
-        self.states = States(model, ids, cuts)
+        self.held = States(model, ids, cuts)
         sizes, family = model.config.symbols(), family_of(model.config).name
-        given = self.states.reading.about["given"]
+        given = self.held.reading.about["given"]
         super().__init__(model, list(ids), Steps(), family, layers=sizes["L"], given=given)
         self.again, self.own = 0, 0
         """Steps that were computed, and the bytes of those that are kept."""
@@ -189,7 +189,7 @@ class LongTrace(Trace):
                     self._add(step)
             self.own = 0
         for l in range(first, sizes["L"] + 1):
-            found = self.states.layer(l, watch)
+            found = self.held.layer(l, watch)
             for step in found:
                 self._add(step)
             self.again += len(found)
@@ -203,28 +203,29 @@ class LongTrace(Trace):
         """Keep a step, or how it is made."""
         l = step.place.get("layer", 0)
         if l > 0 and step.symbol not in KEPT:
-            source, name = self.states, step.name
+            source, name = self.held, step.name
             step = Recomputed(step, step.shape, lambda: source.inside(l, name))
         else:
             self.own += np.asarray(step.value).nbytes
             if step.symbol in ("X", "S", "H"):
-                self.states.values[step.name] = step.value
+                self.held.values[step.name] = step.value
         self.steps.append(step)
 
     def _read_all(self, watch: Watch) -> Array:
         """Read every column out once: the small steps are kept, and how likely each token was."""
         n, blocks, followed = len(self.ids), dict[str, list[Any]](), list[float]()
+        kinds = Steps()
         for first in range(0, n, COLUMNS):
             columns = list(range(first, min(n, first + COLUMNS)))
-            found = self.states.outputs(columns, watch)
+            found = self.held.outputs(columns, watch)
             if "Y_hat" in found.names():
                 pairs = [(self.ids[i + 1], i - first) for i in columns if i + 1 < n]
                 followed += [float(found["Y_hat"][pair]) for pair in pairs]
             for step in found:
                 if step.symbol not in OUTPUTS or first == 0:
                     blocks.setdefault(step.name, []).append(step.value)
-            last = found if first == 0 else last
-        for step in last:
+            kinds = kinds or found
+        for step in kinds:
             value: Any = blocks[step.name][0]
             if step.symbol in OUTPUTS:
                 value = Columns((len(value), n), value.dtype, self._column_of(step.name))
@@ -232,18 +233,18 @@ class LongTrace(Trace):
                 value = np.concatenate(blocks[step.name], axis=1)
                 self.own += value.nbytes
             self.steps.append(Step(step.symbol, step.place, step.equation, value))
-        self.again += len(last)
+        self.again += len(kinds)
         return np.array(followed)
 
     def _column_of(self, name: str) -> Callable[[list[int]], Array]:
-        states = self.states
-        return lambda columns: states.outputs(columns)[name]  # type: ignore[no-any-return]
+        held = self.held
+        return lambda columns: np.asarray(held.outputs(columns)[name])
 
     def column_with(self, name: str, step: str, column: int, watch: Watch = nobody) -> Array:
         """A column of the outputs with one step cut too, or with its cut taken back."""
         lowest = layer_of(self, name)
-        other = States(self.states.reading.model, self.ids, self.states.cuts ^ {name})
-        other.values = {k: v for k, v in self.states.values.items() if _depth(k) < lowest}
+        other = States(self.held.reading.model, self.ids, self.held.cuts ^ {name})
+        other.values = {k: v for k, v in self.held.values.items() if _depth(k) < lowest}
         for l in range(lowest, self.graph.layers + 1):
             known = self._heads(l, other.cuts) if l == lowest else {}
             end = f"H[{l}]"
@@ -253,7 +254,7 @@ class LongTrace(Trace):
     def _heads(self, l: int, cuts: Collection[str]) -> dict[str, Array]:
         """The heads of a layer that other cuts leave as they are, or at zero."""
         names = [s.name for s in self.steps if s.symbol == "P" and s.place["layer"] == l]
-        kept = {name: self[name] for name in names if name not in self.states.cuts | set(cuts)}
+        kept = {name: self[name] for name in names if name not in self.held.cuts | set(cuts)}
         return kept | {name: np.zeros_like(self[name]) for name in names if name in cuts}
 
 
