@@ -46,6 +46,50 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await answered(path, init)).json() as Promise<T>;
 }
 
+interface Said {
+  error: string;
+  message: string;
+  status?: number;
+  fitting?: string;
+  limit?: number;
+}
+
+/** Server-sent events of a POST, one after the other; a failure among them is thrown. */
+export async function* events(
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): AsyncGenerator<{ name: string; about: unknown }> {
+  const response = await answered(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let left = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (left + value).split("\n\n");
+    left = parts.pop()!;
+    for (const part of parts) {
+      const [first = "", second = ""] = part.split("\n");
+      const [name, about] = [first.replace("event: ", ""), JSON.parse(second.replace("data: ", ""))];
+      if (name === "failure") {
+        const said = about as Said;
+        throw new Failure(said.message, said.error, said.status ?? 422, said.fitting, said.limit);
+      }
+      yield { name, about };
+    }
+  }
+}
+
+/** Says that something is not wanted any more; whether it was still there does not matter. */
+export async function remove(path: string): Promise<void> {
+  await fetch(path, { method: "DELETE" }).catch(() => undefined);
+}
+
 const named = (name: string): string => encodeURIComponent(name);
 
 export const stepPath = (run: string, name: string): string => `/api/runs/${run}/steps/${named(name)}`;

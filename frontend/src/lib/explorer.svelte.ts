@@ -1,8 +1,8 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
 import { read, written, type Address } from "./address";
-import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
-import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
+import { events, Failure, get, remove, sourcesPath, unfoldPath, values } from "./api";
+import type { Cell, Equation, Figure, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
 /** Rows and columns of a step that are fetched at once. */
@@ -27,6 +27,9 @@ export class Explorer {
   unfolding = $state.raw<Unfolding | null>(null);
   shares = $state.raw<{ name: string; shares: number[] } | null>(null);
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
+  /** The first token that the lens was read for, and how many are read. */
+  lensed = $state.raw<[number, number]>([0, 8]);
+  making = $state.raw<Making | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
   /** A sentence that goes away again. */
@@ -82,6 +85,12 @@ export class Explorer {
     void this.follow();
   }
 
+  /** Settings of the sampler, which change no number but those of the word list. */
+  tune(change: Pick<Partial<Address>, "T" | "k" | "p" | "seed">): void {
+    this.place = { ...this.place, ...change };
+    history.replaceState(history.state, "", written(this.place));
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -92,6 +101,7 @@ export class Explorer {
 
   private fail(error: unknown): void {
     this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+    this.making = null;
     [this.run, this.clean] = [null, null];
     this.busy = "";
   }
@@ -109,7 +119,7 @@ export class Explorer {
       if (late()) return;
       this.failure = null;
       this.busy = "";
-      if (this.place.spine === "words" && !this.lens.length) await this.followLens(late);
+      if (this.place.spine === "words") await this.followLens(late);
       await this.followEffects(late);
     } catch (error) {
       if (!late()) this.fail(error);
@@ -137,7 +147,7 @@ export class Explorer {
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
     const given = this.model?.tokenizer === null ? { ids: numbers(text ?? "") } : { text };
-    const made = await post<Posted>("/api/runs", { model, cuts, ...given });
+    const made = await this.made({ model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
     if (word !== null) query.set("word", String(word));
@@ -152,6 +162,47 @@ export class Explorer {
     }
     if (run !== this.run) [this.effects, this.shares] = [{}, null];
     [this.clean, this.run, this.meant] = [clean, run, meant];
+  }
+
+  private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
+
+  /** Have a run made: the one that is under way, if it is this one, which otherwise is given up. */
+  private made(wanted: object): Promise<Posted> {
+    const body = JSON.stringify(wanted);
+    if (this.posted?.body !== body) {
+      this.posted?.abort.abort();
+      const abort = new AbortController();
+      const posted = { body, abort, result: this.watched(wanted, abort.signal) };
+      this.posted = posted;
+      void posted.result.catch(() => undefined).finally(() => {
+        if (this.posted === posted) [this.posted, this.making] = [null, null];
+      });
+    }
+    return this.posted!.result;
+  }
+
+  private async watched(wanted: object, signal: AbortSignal): Promise<Posted> {
+    let here: Making | null = null;
+    for await (const { name, about } of events("/api/runs", wanted, signal)) {
+      if (name === "run") return about as Posted;
+      if (name === "begun") here = { ...(about as Making), words: [] };
+      if (name === "layer" && here) {
+        this.making = here = { ...here, words: [...here.words, about as Making["words"][number]] };
+        this.busy = `layer ${here.words.at(-1)!.layer} of ${here.layers}`;
+      }
+    }
+    const at = here?.words.at(-1);
+    throw new Failure(`The run was stopped${at ? ` after layer ${at.layer} of ${here!.layers}` : ""}.`, "Stopped", 0);
+  }
+
+  /** Give up the run that is under way. */
+  cancel(): void {
+    if (this.making) void remove(`/api/runs/${this.making.id}`);
+  }
+
+  again(): void {
+    this.failure = null;
+    void this.follow();
   }
 
   /** What the run that is here is of. */
@@ -213,8 +264,11 @@ export class Explorer {
   }
 
   private async followLens(late: () => boolean): Promise<void> {
-    const found = await get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`);
-    if (!late()) this.lens = found;
+    const [run, many] = [this.run!, this.lensed[1]];
+    const first = Math.max(0, Math.min(run.position - many + 1, run.tokens.length - many));
+    if (this.lens.length && this.lensed[0] === first) return;
+    const found = await get<typeof this.lens>(`/api/runs/${run.id}/lens?first=${first}&last=${first + many}`);
+    if (!late()) [this.lens, this.lensed] = [found, [first, many]];
   }
 
   /** Layer by layer from the top, where a cut is computed soonest. */
@@ -223,6 +277,7 @@ export class Explorer {
     if (!run.steps.some((step) => step.cut)) return;
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
+      if (run.long && layer !== this.step?.place.layer) continue; // minutes, for all of them
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
       const found = await get<{ name: string; probability: number }[]>(
         `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,

@@ -80,6 +80,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "sum": found.total,
         "difference": found.difference,
         "layers": trace.graph.layers,
+        "long": isinstance(trace, LongTrace),
         "steps": [_step(run, step) for step in trace.steps],
         "milliseconds": run.milliseconds,
         "again": run.again,
