@@ -33,8 +33,8 @@ async function answered(path: string, init?: RequestInit): Promise<Response> {
   }
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await answered(path)).json() as Promise<T>;
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await answered(path, { signal })).json() as Promise<T>;
 }
 
 export async function post<T>(path: string, body: unknown): Promise<T> {

@@ -109,6 +109,7 @@ export class Explorer {
   /** Ask for whatever the address needs that is not here yet. */
   private async follow(): Promise<void> {
     const turn = ++this.asked;
+    this.asking?.abort(); // what is wanted now comes before what is filled in
     const late = (): boolean => turn !== this.asked;
     try {
       await this.followModel(late);
@@ -271,16 +272,20 @@ export class Explorer {
     if (!late()) [this.lens, this.lensed] = [found, [first, many]];
   }
 
+  private asking: AbortController | null = null;
+
   /** Layer by layer from the top, where a cut is computed soonest. */
   private async followEffects(late: () => boolean): Promise<void> {
     const run = this.run!;
     if (!run.steps.some((step) => step.cut)) return;
+    const { signal } = (this.asking = new AbortController());
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
       if (run.long && layer !== this.step?.place.layer) continue; // minutes, for all of them
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
       const found = await get<{ name: string; probability: number }[]>(
         `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,
+        signal,
       );
       if (late() && this.run !== run) return;
       const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
