@@ -7,12 +7,14 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import vesalius as vs
+from vesalius.generation.sampling import Draw, Sampling
 
 TEXT = "He shook his"
 START = "#t=He%20shook%20his"
@@ -210,6 +212,34 @@ def test_words_are_searched_and_asked_about(page):
     page.get_by_role("button", name="heart").first.click()
     expect(hero(page, "word")).to_have_text("␣heart")
     cut_to(page, vs.attribute(vs.dissect("gpt", TEXT), " heart").probability)
+
+
+def test_words_are_shown_as_the_sampler_draws_them_and_the_text_is_continued(watched):
+    how = {"temperature": 0.7, "top_k": 40, "top_p": 0.9}
+    page = watched.open(f"/gpt/dissect?T=0.7&k=40&p=0.9&seed=3{START}")
+    before = page.evaluate("history.length")
+    draw = Draw(vs.dissect("gpt", TEXT)["Z"][:, -1], Sampling(*how.values()), np.zeros(0, int), 0)
+    first = page.get_by_title("ask about this word").first
+    expect(first).to_contain_text(percent(draw.probabilities.max()))
+    expect(page.get_by_text(f"{draw.kept.sum()} kept")).to_be_visible()
+    cut_to(page, float(vs.dissect("gpt", TEXT)["Y_hat"][:, -1].max()))  # the model's own
+    page.get_by_label("temperature").fill("0")
+    expect(first).to_contain_text("100.0 %")
+    expect(page).to_have_url(re.compile(re.escape("T=0&k=40&p=0.9&seed=3#")))
+    assert page.evaluate("history.length") == before
+    page.get_by_label("temperature").fill("0.7")
+    page.get_by_role("button", name="draw", exact=True).click()
+    drawn = vs.generate("gpt", TEXT, 1, seed=3, **how).text
+    expect(page).to_have_url(re.compile("seed=4#" + re.escape(f"t={quote(TEXT + drawn)}") + "$"))
+    page.get_by_label("tokens to continue by").fill("5")
+    page.get_by_role("button", name="continue", exact=True).click()
+    text = TEXT + drawn + vs.generate("gpt", TEXT + drawn, 5, seed=4, **how).text
+    expect(page.get_by_role("group", name="tokens").locator(".ghost").first).to_be_visible()
+    expect(page).to_have_url(re.compile("seed=5#t="))
+    assert unquote(page.url.partition("#t=")[2]) == text
+    page = watched.open("/bert/dissect")
+    expect(first).to_be_visible()
+    expect(page.get_by_label("temperature")).to_have_count(0)
 
 
 def test_another_text_is_read(page):

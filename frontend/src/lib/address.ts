@@ -22,6 +22,11 @@ export interface Address {
   /** The token after which it comes; null for the last, or the mask. */
   after: number | null;
   spine: "parts" | "words";
+  /** The sampler: temperature, top-k, top-p, and the seed of the next draw; null where unsaid. */
+  T: number | null;
+  k: number | null;
+  p: number | null;
+  seed: number;
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
   /** What a room of its own says in its query, by name; other rooms do not write it. */
@@ -41,6 +46,12 @@ const OWN: Partial<Record<Room, string[]>> = {
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
 
+/** A number in a range, or null. */
+function within(text: string | null, least: number, most: number): number | null {
+  const x = text !== null && /^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : NaN;
+  return x >= least && x <= most ? x : null;
+}
+
 export function read(given: URL): Address {
   const url = isKept ? new URL(given.hash.slice(1) || "/", "file:///") : given; // a file has but its fragment
   const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
@@ -58,6 +69,10 @@ export function read(given: URL): Address {
     word: whole(query.get("word")),
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
+    T: within(query.get("T"), 0, 100),
+    k: whole(query.get("k")) || null,
+    p: within(query.get("p"), 1e-9, 1),
+    seed: whole(query.get("seed")) ?? 0,
     text: hash.get("t"),
     own,
     packed: hash.get("z"),
@@ -74,6 +89,10 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
+  if (place.T !== null) query.push(`T=${place.T}`);
+  if (place.k !== null) query.push(`k=${place.k}`);
+  if (place.p !== null) query.push(`p=${place.p}`);
+  if (place.seed) query.push(`seed=${place.seed}`);
   for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
   const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const short = place.text === null ? (place.packed ?? null) : packed(place.text);

@@ -34,8 +34,8 @@ async function answered(path: string, init?: RequestInit): Promise<Response> {
   }
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await answered(path)).json() as Promise<T>;
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await answered(path, { signal })).json() as Promise<T>;
 }
 
 export async function post<T>(path: string, body: unknown): Promise<T> {
@@ -54,6 +54,54 @@ export async function numbers(path: string): Promise<{ data: Float32Array; heade
   const data = new Float32Array(view.byteLength / 4);
   for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
   return { data, headers: response.headers };
+}
+
+interface Said {
+  error: string;
+  message: string;
+  status?: number;
+  fitting?: string;
+  limit?: number;
+}
+
+/** Server-sent events of a POST, one after the other; a failure among them is thrown. */
+export async function* events(
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): AsyncGenerator<{ name: string; about: unknown }> {
+  const response = await answered(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
+    yield { name: "run", about: await response.json() }; // of a page in a file, which has it ready
+    return;
+  }
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let left = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (left + value).split("\n\n");
+    left = parts.pop()!;
+    for (const part of parts) {
+      const [first = "", second = ""] = part.split("\n");
+      const [name, about] = [first.replace("event: ", ""), JSON.parse(second.replace("data: ", ""))];
+      if (name === "failure") {
+        const said = about as Said;
+        throw new Failure(said.message, said.error, said.status ?? 422, said.fitting, said.limit);
+      }
+      yield { name, about };
+    }
+  }
+}
+
+/** Says that something is not wanted any more; whether it was still there does not matter. */
+export async function remove(path: string): Promise<void> {
+  await fetch(path, { method: "DELETE" }).catch(() => undefined);
 }
 
 const named = (name: string): string => encodeURIComponent(name);

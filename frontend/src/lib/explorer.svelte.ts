@@ -2,11 +2,11 @@
 
 import { read, READS, written, type Address } from "./address";
 import { atlas } from "./atlas.svelte";
-import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
+import { events, Failure, get, remove, sourcesPath, unfoldPath, values } from "./api";
 import { pack, unpack } from "./packing";
 import { full } from "../pictures/table";
 import { about, holds, isKept } from "./kept";
-import type { Cell, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
+import type { Cell, Equation, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
 /** Rows and columns of a step that are fetched at once. */
@@ -30,6 +30,9 @@ export class Explorer {
   unfolding = $state.raw<Unfolding | null>(null);
   shares = $state.raw<{ name: string; shares: number[] } | null>(null);
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
+  /** The first token that the lens was read for, and how many are read. */
+  lensed = $state.raw<[number, number]>([0, 8]);
+  making = $state.raw<Making | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
   /** What a file was too small for, of what is asked here. */
@@ -92,6 +95,12 @@ export class Explorer {
     this.go({ own: { ...this.place.own, ...own } }, replace);
   }
 
+  /** Settings of the sampler, which change no number but those of the word list. */
+  tune(change: Pick<Partial<Address>, "T" | "k" | "p" | "seed">): void {
+    this.place = { ...this.place, ...change };
+    history.replaceState(history.state, "", written(this.place));
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -102,6 +111,7 @@ export class Explorer {
 
   private fail(error: unknown): void {
     this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+    this.making = null;
     [this.run, this.clean] = [null, null];
     this.busy = "";
   }
@@ -109,6 +119,7 @@ export class Explorer {
   /** Ask for whatever the address needs that is not here yet. */
   private async follow(): Promise<void> {
     const turn = ++this.asked;
+    this.asking?.abort(); // what is wanted now comes before what is filled in
     const late = (): boolean => turn !== this.asked;
     try {
       await this.followText(late);
@@ -127,7 +138,7 @@ export class Explorer {
       if (late()) return;
       this.failure = null;
       this.busy = "";
-      if (this.place.spine === "words" && !this.lens.length) await this.followLens(late);
+      if (this.place.spine === "words") await this.followLens(late);
       await this.followEffects(late);
     } catch (error) {
       if (!late()) this.fail(error);
@@ -174,7 +185,7 @@ export class Explorer {
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
     const given = this.model?.tokenizer === null ? { ids: numbers(text ?? "") } : { text };
-    const made = await post<Posted>("/api/runs", { model, cuts, ...given });
+    const made = await this.made({ model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
     if (word !== null) query.set("word", String(word));
@@ -189,6 +200,47 @@ export class Explorer {
     }
     if (run !== this.run) [this.effects, this.shares] = [{}, null];
     [this.clean, this.run, this.meant] = [clean, run, meant];
+  }
+
+  private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
+
+  /** Have a run made: the one that is under way, if it is this one, which otherwise is given up. */
+  private made(wanted: object): Promise<Posted> {
+    const body = JSON.stringify(wanted);
+    if (this.posted?.body !== body) {
+      this.posted?.abort.abort();
+      const abort = new AbortController();
+      const posted = { body, abort, result: this.watched(wanted, abort.signal) };
+      this.posted = posted;
+      void posted.result.catch(() => undefined).finally(() => {
+        if (this.posted === posted) [this.posted, this.making] = [null, null];
+      });
+    }
+    return this.posted!.result;
+  }
+
+  private async watched(wanted: object, signal: AbortSignal): Promise<Posted> {
+    let here: Making | null = null;
+    for await (const { name, about } of events("/api/runs", wanted, signal)) {
+      if (name === "run") return about as Posted;
+      if (name === "begun") here = { ...(about as Making), words: [] };
+      if (name === "layer" && here) {
+        this.making = here = { ...here, words: [...here.words, about as Making["words"][number]] };
+        this.busy = `layer ${here.words.at(-1)!.layer} of ${here.layers}`;
+      }
+    }
+    const at = here?.words.at(-1);
+    throw new Failure(`The run was stopped${at ? ` after layer ${at.layer} of ${here!.layers}` : ""}.`, "Stopped", 0);
+  }
+
+  /** Give up the run that is under way. */
+  cancel(): void {
+    if (this.making) void remove(`/api/runs/${this.making.id}`);
+  }
+
+  again(): void {
+    this.failure = null;
+    void this.follow();
   }
 
   /** What the run that is here is of. */
@@ -266,19 +318,27 @@ export class Explorer {
   }
 
   private async followLens(late: () => boolean): Promise<void> {
-    const found = await this.unless(get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`));
-    if (!late()) this.lens = found ?? [];
+    const [run, many] = [this.run!, this.lensed[1]];
+    const first = Math.max(0, Math.min(run.position - many + 1, run.tokens.length - many));
+    if (this.lens.length && this.lensed[0] === first) return;
+    const path = `/api/runs/${run.id}/lens?first=${first}&last=${first + many}`;
+    const found = await this.unless(get<typeof this.lens>(path));
+    if (!late()) [this.lens, this.lensed] = [found ?? [], [first, many]];
   }
+
+  private asking: AbortController | null = null;
 
   /** Layer by layer from the top, where a cut is computed soonest. */
   private async followEffects(late: () => boolean): Promise<void> {
     const run = this.run!;
     if (!run.steps.some((step) => step.cut)) return;
+    const { signal } = (this.asking = new AbortController());
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
+      if (run.long && layer !== this.step?.place.layer) continue; // minutes, for all of them
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
       const path = `/api/runs/${run.id}/cuts?layer=${layer}&${query}`;
-      const found = (await this.unless(get<{ name: string; probability: number }[]>(path))) ?? [];
+      const found = (await this.unless(get<{ name: string; probability: number }[]>(path, signal))) ?? [];
       if (late() && this.run !== run) return;
       const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
       this.effects = { ...this.effects, ...more };

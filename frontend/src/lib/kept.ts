@@ -89,6 +89,7 @@ function post(body: string): Posted {
 function answered(found: Map<string, string>, place: string, query: URLSearchParams): Response {
   const [, , kind, id = "", below = "", ...rest] = place.split("/");
   if (kind === "runs" && below === "steps") return values(found, id, rest.join("/"), query);
+  if (kind === "runs" && below === "lens") return states(found, place, query);
   if (kind === "runs" && below === "vocabulary") return words(found, place, query);
   const run = [...posted.values()].find((one) => one.id === id);
   const unfolds = kind === "runs" && below === "unfold" && run;
@@ -117,6 +118,14 @@ function looked(found: Map<string, string>, place: string, query: URLSearchParam
 }
 
 const steps = (found: Map<string, string>, id: string): Step[] => JSON.parse(found.get(`steps ${id}`) ?? "[]");
+
+/** The words of the states of some tokens. */
+function states(found: Map<string, string>, place: string, query: URLSearchParams): Response {
+  const text = found.get(place);
+  if (text === undefined) throw new LeftOut(leftOut("lens", []));
+  const [first, last] = ["first", "last"].map((name) => Number(query.get(name)));
+  return Response.json((JSON.parse(text) as unknown[][]).map((row) => row.slice(first, last)));
+}
 
 function words(found: Map<string, string>, place: string, query: URLSearchParams): Response {
   const [search, k] = [(query.get("search") ?? "").toLowerCase(), Number(query.get("k") ?? 12)];

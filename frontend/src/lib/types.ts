@@ -48,8 +48,6 @@ export interface Step {
   columns: string;
   kind: "state" | "score" | "output";
   cut: string;
-  least: Numeral;
-  most: Numeral;
 }
 
 export interface Summary {
@@ -76,10 +74,20 @@ export interface Summary {
   sum: number;
   difference: number;
   layers: number;
+  /** Whether only states are kept, so that the rest is computed anew when it is asked for. */
+  long: boolean;
   steps: Step[];
   milliseconds: number;
   again: number;
   dtype: string;
+}
+
+/** A run in the making: the word that each state gives so far, that of the embeddings first. */
+export interface Making {
+  id: string;
+  tokens: number;
+  layers: number;
+  words: { layer: number; token: string; probability: number }[];
 }
 
 export interface Location {

@@ -20,6 +20,7 @@ from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Pulled
+from vesalius.graph import arrayed
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace
 from vesalius.views import Part as ViewPart
@@ -145,7 +146,7 @@ def attribute(
         pulled = None
         if not _is_part(trace, step, wanted.step, neurons):
             rule = graph.rule(step)
-            pulled = rule.pull(graph, step.place, np.asarray(step.value), held)
+            pulled = rule.pull(graph, step.place, arrayed(step.value), held)
         if pulled is None:
             parts += _parts(trace, step, held, split=step.name == sources)
             continue

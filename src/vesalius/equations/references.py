@@ -18,6 +18,8 @@ from vesalius.equations.parameters import Array
 ALL = slice(None)
 Index = tuple[int | slice, ...]
 Place = Mapping[str, int]
+Values = Any
+"""An array, or what gives its columns when they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Operand:
     kind: str
     """"step", "parameter", "input" or "constant"."""
     name: str
-    array: Array
+    array: Values
 
 
 @runtime_checkable
@@ -73,7 +75,7 @@ class View:
             whole[...] = G.reshape(whole.shape)
         return whole
 
-    def matrix(self) -> Array:
+    def matrix(self) -> Values:
         array = self.operand.array
         if self.column is not None:
             array = array[:, [self.column]]

@@ -4,14 +4,16 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from vesalius import naming
+from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.counting import count
-from vesalius.errors import UnknownModel, WrongKind, nearest
+from vesalius.errors import UnknownModel, VesaliusError, WrongKind, nearest
 from vesalius.families import FAMILIES, family_of
 from vesalius.figures import parts_of
 from vesalius.model import Model, load
@@ -23,6 +25,10 @@ TEXTS = {"bert": "He shook his [MASK].", "ffnn": "He shook his head and said to 
 TEXT = "He shook his"
 
 
+class ModelChanged(VesaliusError):
+    """A model whose files are others than those that were read."""
+
+
 class Entry:
     """One model, loaded when it is first asked for; ``lock`` lets heavy work in one at a time."""
 
@@ -31,14 +37,35 @@ class Entry:
         self.lock = Lock()
         self._model = model
         self._digest = ""
+        self._files = _files(model)
+        self.edition = 0
+        """How often its files have changed: what was computed of older ones is worth nothing."""
+        self.waiting = 0
+        """How many want to work with it, the one that does among them."""
 
     @contextmanager
-    def at_work(self) -> Iterator[Model]:
-        """The model, while nobody else works with it."""
-        with self.lock:
-            if self._model is None:
-                self._model = load(self.name)
-            yield self._model
+    def at_work(self, watch: Watch = nobody) -> Iterator[Model]:
+        """The model, while nobody else works with it; ``watch`` raises where nobody wants it."""
+        self.waiting += 1
+        try:
+            with self.lock:
+                watch()
+                yield self._loaded()
+        finally:
+            self.waiting -= 1
+
+    def _loaded(self) -> Model:
+        if self._model is not None and _files(self._model) != self._files:
+            self._model, self._digest = None, ""
+            self.edition += 1
+            raise ModelChanged(
+                f"the files of {self.title} have changed since they were read, so that what was "
+                f"computed is not theirs any more; open it anew to read them as they are now"
+            )
+        if self._model is None:
+            self._model = load(self.name)
+            self._files = _files(self._model)
+        return self._model
 
     def digest(self, model: Model) -> str:
         """What the model is, in a few letters: the same weights and settings give the same."""
@@ -77,6 +104,15 @@ class Entry:
             most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
             return " ".join(map(str, range(most)))
         return TEXTS.get(family_of(model.config).name, TEXT)
+
+
+def _files(model: Model | None) -> list[tuple[str, int, int]]:
+    """The names, sizes and times of a model's files."""
+    folder: Path | None = None if model is None else model.folder
+    if folder is None or not folder.is_dir():
+        return []
+    stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 
 def entry_of(given: str, model: Model | None = None) -> Entry:

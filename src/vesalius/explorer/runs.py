@@ -10,14 +10,16 @@ from threading import Lock
 from typing import Any
 
 from vesalius import __version__, arguments
+from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
+from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.model import Model
 from vesalius.traces import Trace
 
-BYTES = 1 << 30
+BYTES = 512 << 20
 """Of the steps of all runs that are kept; the one least lately asked for goes first."""
 
 
@@ -38,11 +40,15 @@ class Run:
     """How many steps were computed; with cuts, only those that depend on them."""
     clean: str
     """The run without cuts: its own key where there are none."""
+    edition: int = 0
+    """Of the model's files that it was computed from."""
     answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was asked about it before."""
 
     @property
     def size(self) -> int:
+        if isinstance(self.trace, LongTrace):
+            return self.trace.own
         return sum(step.value.nbytes for step in self.trace.steps)
 
 
@@ -56,39 +62,84 @@ class Runs:
 
     def __getitem__(self, key: str) -> Run:
         with self._lock:
-            if key not in self._runs:
+            run = self._runs.get(key)
+            if run is None or run.edition != run.entry.edition:
                 raise UnknownRun("this run is not kept here; post its text again")
             self._runs.move_to_end(key)
-            return self._runs[key]
+            return run
 
-    def make(self, model: str, text: str | Sequence[int], cuts: Sequence[str] = ()) -> Run:
+    def make(
+        self,
+        model: str,
+        text: str | Sequence[int],
+        cuts: Sequence[str] = (),
+        watch: Watch = nobody,
+        told: "Told | None" = None,
+    ) -> Run:
         """The run of a text or of token ids; made once, however often it is asked for."""
         entry = self.catalogue[model]
-        with entry.at_work() as loaded:
+        with entry.at_work(watch) as loaded:
             ids = _ids(loaded, text)
-            clean = self._one(entry, loaded, ids, ())
-            return self._one(entry, loaded, ids, tuple(sorted(set(cuts)))) if cuts else clean
+            told = told or Told()
+            key, clean = (key_of(entry.digest(loaded), ids, some) for some in (_sorted(cuts), ()))
+            told.begun(key, clean, loaded, ids)
+            found = self._one(entry, loaded, ids, (), watch, told.layered)
+            if not cuts:
+                return found
+            return self._one(entry, loaded, ids, _sorted(cuts), watch, told.layered)
 
-    def _one(self, entry: Entry, model: Model, ids: list[int], cuts: tuple[str, ...]) -> Run:
+    def _one(
+        self,
+        entry: Entry,
+        model: Model,
+        ids: list[int],
+        cuts: tuple[str, ...],
+        watch: Watch,
+        layered: Layered,
+    ) -> Run:
         key, clean = (key_of(entry.digest(model), ids, some) for some in (cuts, ()))
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
                 return self._runs[key]
         begun = time.perf_counter()
-        if cuts:
+        if is_long(model, len(ids)):
+            before = self[clean].trace if cuts else None
+            assert before is None or isinstance(before, LongTrace)
+            trace: Trace = LongTrace(model, ids, cuts, before, watch, layered)
+            again = trace.again  # type: ignore[attr-defined]
+        elif cuts:
             trace, again = with_cuts(self[clean].trace, cuts)
         else:
             trace = dissect(model, ids)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(key, entry, trace, cuts, taken, again, clean)
+        run = Run(key, entry, trace, cuts, taken, again, clean, entry.edition)
         with self._lock:
             self._runs[key] = run
             total = sum(one.size for one in self._runs.values())
             while total > BYTES and len(self._runs) > 2:
                 total -= self._runs.popitem(last=False)[1].size
         return run
+
+    def forget(self, key: str) -> None:
+        with self._lock:
+            if self._runs.pop(key, None) is None:
+                raise UnknownRun("this run is not kept here; there is nothing to forget")
+
+
+class Told:
+    """Who is told of a run in the making; nobody, unless a subclass says otherwise."""
+
+    def begun(self, key: str, clean: str, model: Model, ids: list[int]) -> None:
+        """Its names are known, and what it will be of."""
+
+    def layered(self, layer: int, state: Array) -> None:
+        """The state after a layer has been computed."""
+
+
+def _sorted(cuts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(cuts)))
 
 
 def _ids(model: Model, text: str | Sequence[int]) -> list[int]:

@@ -15,25 +15,20 @@ import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import (
-    SequenceTooLong,
-    UnknownModel,
-    UnknownPart,
-    UnknownStep,
-    VesaliusError,
-    WrongLength,
-)
+from vesalius.analyses.recomputing import Watch, nobody
+from vesalius.errors import VesaliusError, WrongLength
 from vesalius.explorer import figures, gates, heads, ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
-from vesalius.explorer.runs import Run, Runs, UnknownRun
+from vesalius.explorer.running import add_runs, add_sampling
+from vesalius.explorer.runs import Run, Runs
+from vesalius.explorer.streaming import Stop, attended
+from vesalius.generation.sampling import Sampling
+from vesalius.graph import arrayed
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, training.UnknownTraining)
-"""Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
 ANSWERS = 2000
@@ -48,16 +43,6 @@ PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
-class Wanted(BaseModel):
-    """A run: a model by its id, a text or token ids, and the steps to cut."""
-
-    model_config = ConfigDict(extra="forbid")
-    model: StrictStr
-    text: StrictStr | None = None
-    ids: list[StrictInt] | None = None
-    cuts: list[StrictStr] = Field(default=[], max_length=256)
-
-
 def application(
     catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
 ) -> FastAPI:
@@ -67,6 +52,8 @@ def application(
     app.add_exception_handler(VesaliusError, _said)
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
+    add_runs(app, catalogue, runs)
+    add_sampling(app, runs)
     _runs(app, runs)
     figures.routes(app, catalogue, runs)
     heads.routes(app, runs)
@@ -80,9 +67,8 @@ def application(
 
 def _said(request: Request, error: Exception) -> Response:
     """The sentence of an exception; it is meant for whoever gave the input."""
-    status = 404 if isinstance(error, MISSING) else 422
     about = {"error": type(error).__name__, "message": str(error)}
-    return JSONResponse(about, status)
+    return JSONResponse(about, telling.status_of(error))
 
 
 def _misread(request: Request, error: Exception) -> Response:
@@ -107,9 +93,11 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
 
 
 def _runs(app: FastAPI, runs: Runs) -> None:
-    def known(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
+    def known(
+        run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
+    ) -> Any:
         """What is worked out once: heavy work is done one at a time for each model."""
-        with run.entry.at_work():
+        with run.entry.at_work(watch):
             if about not in run.answers:
                 if len(run.answers) >= ANSWERS:
                     run.answers.clear()
@@ -127,17 +115,6 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         clean = runs.make(run.entry.key, run.trace.ids) if run.cuts else run
         return telling.target_of(clean, None, position).cells[0][0][0]
 
-    @app.post("/api/runs")
-    def post(wanted: Wanted) -> Any:
-        given = wanted.ids if wanted.text is None else wanted.text
-        if given is None or (wanted.ids is not None and wanted.text is not None):
-            raise WrongLength("a run is of a text or of ids; expected one of them")
-        try:
-            run = runs.make(wanted.model, given, wanted.cuts)
-        except SequenceTooLong as error:
-            return JSONResponse(_too_long(runs, wanted, error), 422)
-        return {"id": run.key, "clean": run.clean, "milliseconds": run.milliseconds}
-
     @app.get("/api/runs/{key}")
     def summary(key: str, word: int | None = None, position: int | None = None) -> Any:
         word = meant(key, word, position)
@@ -145,13 +122,23 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         return answer(key, about, lambda run: telling.summary(run, word, position))
 
     @app.get("/api/runs/{key}/cuts")
-    def cuts(key: str, layer: int, word: int | None = None, position: int | None = None) -> Any:
-        run, word = runs[key], meant(key, word, position)
-        found = []
-        for name in telling.cuttable(run, layer):  # others may ask in between
-            make = partial(telling.effect, name=name, word=word, position=position)
-            found.append(known(run, ("cut", name, word, position), make))
-        return JSONResponse(found, headers={"cache-control": ASK})
+    async def cuts(
+        request: Request,
+        key: str,
+        layer: int,
+        word: int | None = None,
+        position: int | None = None,
+    ) -> Any:
+        def work(stop: Stop) -> list[Any]:
+            run, target, found = runs[key], meant(key, word, position), []
+            for name in telling.cuttable(run, layer):  # others may ask in between
+                make = partial(
+                    telling.effect, name=name, word=target, position=position, watch=stop
+                )
+                found.append(known(run, ("cut", name, target, position), make, stop))
+            return found
+
+        return JSONResponse(await attended(request, work), headers={"cache-control": ASK})
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
@@ -160,14 +147,26 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         return answer(key, about, lambda run: telling.sources(run, name, word, position))
 
     @app.get("/api/runs/{key}/vocabulary")
-    def vocabulary(key: str, search: str = "", k: int = 12, position: int | None = None) -> Any:
+    def vocabulary(
+        key: str,
+        search: str = "",
+        k: int = 12,
+        position: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> Any:
+        said = temperature is not None or top_k is not None or top_p is not None
+        how = Sampling(1.0 if temperature is None else temperature, top_k, top_p) if said else None
         k = max(0, min(k, 1000))
-        found = telling.vocabulary(runs[key], search[:200], k, position)
+        run = runs[key]
+        with run.entry.at_work():
+            found = telling.vocabulary(run, search[:200], k, position, how)
         return JSONResponse(telling.told(found), headers={"cache-control": ASK})
 
     @app.get("/api/runs/{key}/lens")
-    def lens(key: str) -> Any:
-        return answer(key, ("lens",), telling.lens)
+    def lens(key: str, first: int = 0, last: int | None = None) -> Any:
+        return answer(key, ("lens", first, last), lambda run: telling.lens(run, first, last))
 
     @app.get("/api/runs/{key}/unfold/{name}/{at}")
     def unfold(key: str, name: str, at: str) -> Any:
@@ -176,20 +175,10 @@ def _runs(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/api/runs/{key}/steps/{name}")
     def step(request: Request, key: str, name: str, rows: str = "", columns: str = "") -> Any:
-        value = np.asarray(runs[key].trace.graph.step(name).value)
-        return _values(request, f"{key}/{name}", value, rows, columns)
-
-
-def _too_long(runs: Runs, wanted: Wanted, error: SequenceTooLong) -> dict[str, Any]:
-    """The error, and the end of the text that would fit."""
-    about: dict[str, Any] = {"error": "SequenceTooLong", "message": str(error)}
-    with runs.catalogue[wanted.model].at_work() as model:
-        limit = model.config.symbols().get("n_max")
-        if limit and wanted.text is not None and model.tokenizer is not None:
-            ids = model.tokenizer.encode(wanted.text)
-            about |= {"tokens": len(ids), "limit": limit}
-            about["fitting"] = model.tokenizer.decode(ids[-limit:])
-    return about
+        run = runs[key]
+        with run.entry.at_work():
+            value = arrayed(run.trace.graph.step(name).value)
+            return _values(request, f"{key}/{name}", value, rows, columns)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -203,18 +192,18 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _values(request: Request, tag: str, value: Any, rows: str, columns: str) -> Response:
     """Numbers as little-endian float32, row by row; all of them, or the part that is asked for."""
     shape = value.shape
-    value = value.reshape(shape[0], -1) if value.ndim else value.reshape(1, 1)
+    if value.ndim != 2:
+        value = value.reshape(shape[0], -1) if value.ndim else value.reshape(1, 1)
     first, last = _range(rows, value.shape[0])
     left, right = _range(columns, value.shape[1])
     tag = f'"{tag}/{first}:{last}/{left}:{right}"'.replace(" ", "")
     headers = {"etag": tag, "cache-control": ASK}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
+    size = max(0, last - first) * max(0, right - left)
+    if size * 4 > LONGEST:
+        raise WrongLength(f"{size:,} numbers are too many at once; ask for some rows, as 0:256")
     part = value[first:last, left:right]
-    if part.size * 4 > LONGEST:
-        raise WrongLength(
-            f"{part.size:,} numbers are too many at once; ask for some rows, as 0:256"
-        )
     headers |= {
         "x-dtype": "float32",
         "x-order": "row",

@@ -7,21 +7,35 @@ import numpy as np
 
 from vesalius.analyses import lens as lenses
 from vesalius.analyses.attribution import attribute
+from vesalius.analyses.recomputing import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
-from vesalius.equations import Step, softmax
+from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
-from vesalius.errors import WrongKind
-from vesalius.explorer.runs import Run
+from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind
+from vesalius.explorer.catalogue import ModelChanged
+from vesalius.explorer.runs import Run, UnknownRun
+from vesalius.explorer.training import UnknownTraining
 from vesalius.families import family_of
-from vesalius.steps import ATTENTION, summary_of
+from vesalius.generation.sampling import Draw, Sampling
+from vesalius.steps import ATTENTION
+from vesalius.traces import Trace
 
 CUT = ("P", "D")
 """Steps that a cut sets to zero: a head, a feedforward network."""
 WITHIN = {"C_bar": "D", "F": "D", "D": "D"}
 """What stands inside a feedforward network."""
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining)
+"""Errors about a thing that is not there."""
 OUTPUTS = ("Z", "Y_hat", "z", "y_hat", "z_C", "y_hat_C", "Omega_hat")
+
+
+def status_of(error: Exception) -> int:
+    """The status of an error: a thing that is not there, one that has changed, or bad input."""
+    if isinstance(error, ModelChanged):
+        return 409
+    return 404 if isinstance(error, MISSING) else 422
 
 
 def told(value: Any) -> Any:
@@ -67,6 +81,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "sum": found.total,
         "difference": found.difference,
         "layers": trace.graph.layers,
+        "long": isinstance(trace, LongTrace),
         "steps": [_step(run, step) for step in trace.steps],
         "milliseconds": run.milliseconds,
         "again": run.again,
@@ -86,28 +101,24 @@ def _position(run: Run, target: Target) -> int | None:
 
 
 def _step(run: Run, step: Step) -> dict[str, Any]:
-    value = np.asarray(step.value)
     rows, columns = axes(step, len(run.trace.ids))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
-    short = summary_of(step)
     return {
         "name": step.name,
         "symbol": step.symbol,
         "place": step.place,
         "equation": step.equation.name,
-        "shape": list(value.shape),
+        "shape": list(step.shape),
         "rows": rows,
         "columns": columns,
         "kind": kind,
         "cut": _cut(step),
-        "least": short.least,
-        "most": short.most,
     }
 
 
 def axes(step: Step, n: int) -> tuple[str, str]:
     """What rows and columns stand for: queries and keys, tokens, or nothing that has a name."""
-    shape = np.shape(step.value)
+    shape = step.shape
     if step.symbol in ATTENTION and shape == (n, n):
         return "queries", "keys"
     if "head" in step.place:
@@ -131,22 +142,35 @@ def cuttable(run: Run, layer: int) -> list[str]:
     return [step.name for step in steps if step.place.get("layer") == layer]
 
 
-def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
+def effect(
+    run: Run, name: str, word: int | None, position: int | None, watch: Watch = nobody
+) -> dict[str, Any]:
     """What the target's probability would be with this step cut as well.
 
     Of one that is cut already: what it would be without that cut.
     """
     target = target_of(run, word, position)
+    if isinstance(run.trace, LongTrace):
+        column = run.trace.column_with(name, target.step, target.column, watch)
+        odds = softmax(column.astype(np.float64))
+        return {"name": name, "probability": float(odds[target.cells[0][0][0]])}
     after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
     return {"name": name, "probability": target.probability(after)}
 
 
-def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str, Any]:
-    """The likeliest words that hold a text, with their places among all."""
-    odds = distribution(run, position)
+def vocabulary(
+    run: Run, search: str, k: int, position: int | None, how: Sampling | None = None
+) -> dict[str, Any]:
+    """The likeliest words that hold a text, with their places among all.
+
+    Their probabilities are the model's, or those that a sampler with settings draws by.
+    """
+    logits = logits_of(run, position)
+    draw = Draw(logits, how or Sampling(), NOTHING, 0.0)
+    odds = draw.probabilities if how else softmax(np.asarray(logits, np.float64))
     assert run.trace.model is not None
     tokenizer = run.trace.model.tokenizer
-    order = np.argsort(-odds, kind="stable")
+    order = np.argsort(-logits, kind="stable")
     listed: list[dict[str, Any]] = []
     wanted, found = search.lower(), 0
     for rank, i in enumerate(map(int, order), 1):
@@ -159,25 +183,53 @@ def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str,
         elif not wanted:
             found = len(order)
             break
-    return {"words": listed, "found": found, "size": len(order)}
+    kept = int(draw.kept.sum()) if how else len(order)
+    return {"words": listed, "found": found, "size": len(order), "kept": kept}
 
 
-def distribution(run: Run, position: int | None) -> Array:
-    """The probabilities of all words after a token, or at a mask."""
+NOTHING = np.zeros(0, np.int64)
+
+
+def logits_of(run: Run, position: int | None) -> Array:
+    """The logits of all words after a token, or at a mask."""
     target = target_of(run, None, position)
-    value = np.asarray(run.trace[target.step], dtype=np.float64)
-    return softmax(value if value.ndim == 1 else value[:, target.column])
+    value = run.trace[target.step]
+    found: Array = value if value.ndim == 1 else value[:, target.column]
+    return found
 
 
-def lens(run: Run) -> list[list[dict[str, Any]]]:
-    """The likeliest word that each token's state gives after every layer, known as logit lens."""
-    found = lenses.lens(run.trace)
+def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[str, Any]]]:
+    """The likeliest word that some tokens' states give after every layer, known as logit lens."""
+    found = lenses.lens(_states_of(run.trace, slice(first, last)))
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
         [{"id": w.id, "token": w.name, "probability": w.probability} for w, *_ in tokens]
         for depth, tokens in depths
         if depth.startswith("H[")
     ]
+
+
+def _states_of(trace: Trace, columns: slice) -> Trace:
+    """Some columns of the states and the logits, as a trace: states are read out one by one."""
+    steps = Steps()
+    for step in trace.steps:
+        if step.symbol in ("H", "C", "Z"):
+            value = step.value[:, columns]
+            steps.append(Step(step.symbol, step.place, step.equation, value))
+    steps.passed = trace.steps.passed
+    layers = trace.graph.layers
+    return Trace(trace.model, trace.ids[columns], steps, trace.family, layers=layers)
+
+
+def glance(model: Any, state: Array, column: int) -> dict[str, Any]:
+    """The likeliest word that one token's state gives while a run is in the making."""
+    config = model.config
+    read = family_of(config).read_out
+    assert read is not None
+    odds = softmax(read(model.parameters, state[:, [column]], config.symbols(), None)[:, 0])
+    best = int(odds.argmax())
+    token = model.tokenizer.piece(best) if model.tokenizer else str(best)
+    return {"id": best, "token": token, "probability": float(odds[best])}
 
 
 def unfolded(run: Run, name: str, at: tuple[int, ...]) -> dict[str, Any]:
