@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vesalius.analyses.ablation import ablate as ablate
     from vesalius.analyses.attribution import attribute as attribute
     from vesalius.analyses.differences import diff as diff
+    from vesalius.analyses.gates import gates as gates
     from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from vesalius.evaluation import evaluate as evaluate
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
+    from vesalius.figures import figure as figure
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
     from vesalius.generation.decoding import generate as generate
@@ -57,6 +59,7 @@ _NAMES = {
     "analyses.ablation": ("ablate",),
     "analyses.attribution": ("attribute",),
     "analyses.differences": ("diff",),
+    "analyses.gates": ("gates",),
     "analyses.gradients": ("gradient",),
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),
@@ -71,6 +74,7 @@ _NAMES = {
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
     "families": ("configuration", "random_parameters"),
+    "figures": ("figure",),
     "filling": ("fill", "next_sentence"),
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),

@@ -1,5 +1,6 @@
-/* Asking the server. A failure carries the sentence of the exception. */
+/* Asking the server, or the file that the page is in. A failure carries the sentence of the exception. */
 
+import { isKept, keptAnswer } from "./kept";
 import type { Cell, Values } from "./types";
 
 export class Failure extends Error {
@@ -17,7 +18,7 @@ export class Failure extends Error {
 async function answered(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, init);
+    response = await (isKept ? keptAnswer(path, init) : fetch(path, init));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Failure("The server does not answer. Is 'vesalius explore' still running?", "Gone", 0);
@@ -81,4 +82,9 @@ export async function values(
   const [left, right] = range(headers.get("x-columns"));
   const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
   return { name, shape, top, left, rows: bottom - top, columns: right - left, data };
+}
+
+export async function bytes(path: string): Promise<{ data: ArrayBuffer; headers: Headers }> {
+  const response = await answered(path);
+  return { data: await response.arrayBuffer(), headers: response.headers };
 }

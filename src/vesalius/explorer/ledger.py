@@ -234,7 +234,7 @@ def _cost(found: Cost, config: Config) -> dict[str, Any]:
     }
 
 
-def answers(app: FastAPI, catalogue: Catalogue) -> None:
+def routes(app: FastAPI, catalogue: Catalogue) -> None:
     """``GET /api/models/ID/ledger``, with settings as ``vesalius count --set`` takes them."""
 
     @app.get("/api/models/{key}/ledger")

@@ -18,15 +18,21 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import ledger, telling, training, words
+from vesalius.errors import (
+    SequenceTooLong,
+    UnknownModel,
+    UnknownPart,
+    UnknownStep,
+    VesaliusError,
+    WrongLength,
+)
+from vesalius.explorer import figures, gates, heads, ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
-from vesalius.explorer.figures import figure
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep, training.UnknownTraining)
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, training.UnknownTraining)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -62,9 +68,12 @@ def application(
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     _runs(app, runs)
-    ledger.answers(app, catalogue)
-    words.answers(app, catalogue, runs)
-    training.answers(app, trainings or training.Trainings(None))
+    figures.routes(app, catalogue, runs)
+    heads.routes(app, runs)
+    gates.routes(app, runs)
+    ledger.routes(app, catalogue)
+    words.routes(app, catalogue, runs)
+    training.routes(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
@@ -91,11 +100,6 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
     @app.get("/api/models/{key}")
     def model(key: str) -> Any:
         return JSONResponse(telling.told(catalogue[key].described()))
-
-    @app.get("/api/models/{key}/figure")
-    def drawn(key: str) -> Any:
-        with catalogue[key].at_work() as loaded:
-            return figure(loaded)
 
     @app.get("/api/equations")
     def equations() -> Any:

@@ -208,7 +208,7 @@ def _columns(lines: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [line.get(name) for line in lines] for name in names}
 
 
-def answers(app: FastAPI, trainings: Trainings) -> None:
+def routes(app: FastAPI, trainings: Trainings) -> None:
     """``GET /api/training``, and below it each run and its metrics."""
 
     @app.get("/api/training")

@@ -77,7 +77,7 @@ def _kind(tokenizer: Tokenizer, id_: int, name: str, special: bool) -> int:
     return 2 if continues else 0
 
 
-def answers(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
+def routes(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
     """The answers of this room."""
     points = Points(catalogue)
     tokenizers: dict[str, Tokenizer | None] = {}
