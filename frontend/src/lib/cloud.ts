@@ -69,6 +69,42 @@ export function onScreen(points: Float32Array, frame: Frame, view: View, to: Flo
   return to;
 }
 
+/** ``#005a8f`` as three numbers. */
+const rgb = (hex: string): number[] => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+
+/** Points as squares, blended into the pixels of a picture: faster than as many calls of a canvas. */
+export function speckle(
+  picture: ImageData,
+  at: Float32Array,
+  hues: string[],
+  kinds: number[],
+  skip: (i: number) => boolean,
+  look: { ratio: number; size: number; strength: number; solid: boolean },
+): void {
+  const { data, width, height } = picture;
+  const colours = hues.map(rgb);
+  for (let i = 0; i < kinds.length; i++) {
+    if (skip(i)) continue;
+    const closer = look.solid ? 1 + 0.5 * at[3 * i + 2]! : 1;
+    const side = Math.max(1, Math.round(look.size * Math.max(0.5, closer) * look.ratio));
+    const left = Math.round(at[3 * i]! * look.ratio - side / 2);
+    const top = Math.round(at[3 * i + 1]! * look.ratio - side / 2);
+    if (left < 0 || top < 0 || left + side > width || top + side > height) continue;
+    const [r, g, b] = colours[kinds[i]!] as [number, number, number];
+    const cover = Math.min(1, look.strength * closer);
+    for (let y = top; y < top + side; y++) {
+      for (let k = 4 * (y * width + left), end = k + 4 * side; k < end; k += 4) {
+        const before = (data[k + 3]! / 255) * (1 - cover);
+        const both = before + cover;
+        data[k] = (data[k]! * before + r * cover) / both;
+        data[k + 1] = (data[k + 1]! * before + g * cover) / both;
+        data[k + 2] = (data[k + 2]! * before + b * cover) / both;
+        data[k + 3] = 255 * both;
+      }
+    }
+  }
+}
+
 /** The point nearest to a pixel, or -1 where none is near. */
 export function nearest(at: Float32Array, x: number, y: number, skip: (i: number) => boolean, within = 12): number {
   let [best, found] = [within * within, -1];
