@@ -30,6 +30,8 @@ export interface Told {
 }
 
 export interface Ribbons {
+  /** The one that it is of; nothing for all. */
+  symbol: string;
   rows: number;
   columns: number;
   /** Symbols x rows x tokens, and the unit that each value is of. */
@@ -57,6 +59,8 @@ export interface Span {
 class Gates {
   told = $state.raw<Told | null>(null);
   ribbons = $state.raw<Ribbons | null>(null);
+  /** One symbol with more rows. */
+  large = $state.raw<Ribbons | null>(null);
   unit = $state.raw<Unit | null>(null);
   span = $state.raw<Span | null>(null);
   /** What holding each unit at zero gives, as far as it is known. */
@@ -64,7 +68,7 @@ class Gates {
   /** Which run, layer and word they are about. */
   about = $state("");
   private here = "";
-  private drawn = "";
+  private drawn: Record<string, string> = {};
   private one = "";
 
   async follow(run: string, layer: number): Promise<void> {
@@ -77,18 +81,21 @@ class Gates {
     if (this.span) await this.brush(run, layer, this.span.symbol, this.span.first, this.span.last);
   }
 
-  async draw(run: string, layer: number, order: Order, rows: number): Promise<void> {
-    const wanted = `${run} ${layer} ${order} ${rows}`;
-    if (this.drawn === wanted) return;
-    this.drawn = wanted;
-    const { data, headers } = await bytes(`/api/runs/${run}/gates.ribbons?layer=${layer}&order=${order}&rows=${rows}`);
-    if (this.drawn !== wanted) return;
+  /** All symbols, or one of them larger. */
+  async draw(run: string, layer: number, order: Order, rows: number, symbol = ""): Promise<void> {
+    const which = symbol ? "large" : "ribbons";
+    const query = `layer=${layer}&order=${order}&rows=${rows}${symbol ? `&symbol=${symbol}` : ""}`;
+    const wanted = `${run} ${query}`;
+    if (this.drawn[which] === wanted) return;
+    this.drawn[which] = wanted;
+    const { data, headers } = await bytes(`/api/runs/${run}/gates.ribbons?${query}`);
+    if (this.drawn[which] !== wanted) return;
     const [symbols = 1, high = 1, columns = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
     const size = symbols * high * columns;
     const view = new DataView(data);
     const values = Float32Array.from({ length: size }, (_, k) => view.getFloat32(4 * k, true));
     const units = Int32Array.from({ length: size }, (_, k) => view.getInt32(4 * (size + k), true));
-    this.ribbons = { rows: high, columns, values, units };
+    this[which] = { symbol, rows: high, columns, values, units };
   }
 
   async look(run: string, layer: number, unit: number, position: number): Promise<void> {

@@ -48,15 +48,21 @@ def routes(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/api/runs/{key}/gates.ribbons")
     def ribbons(
-        request: Request, key: str, layer: int, order: Order = "index", rows: int = 64
+        request: Request,
+        key: str,
+        layer: int,
+        order: Order = "index",
+        rows: int = 64,
+        symbol: str | None = None,
     ) -> Any:
         def made() -> tuple[bytes, dict[str, str]]:
             found = gates_of(runs[key], layer)
-            values, units = drawn(found, order, min(max(rows, 1), 1024))
+            symbols = list(found.values) if symbol is None else [symbol]
+            values, units = drawn(found, symbols, order, min(max(rows, 1), 1024))
             about = {"x-shape": ",".join(map(str, values.shape)), "x-dtype": "float32,int32"}
             return values.astype("<f4").tobytes() + units.astype("<i4").tobytes(), about
 
-        return as_bytes(request, f"{key}/gates/{layer}/{order}/{rows}", made)
+        return as_bytes(request, f"{key}/gates/{layer}/{order}/{rows}/{symbol}", made)
 
     @app.get("/api/runs/{key}/gates/on")
     def on(key: str, layer: int, symbol: str, first: int, last: int) -> Any:
@@ -110,7 +116,7 @@ def told(run: Run, layer: int) -> dict[str, Any]:
     return {**found.to_json(), "layers": run.trace.graph.layers, "symbols": symbols}
 
 
-def drawn(found: Gates, order: Order, most: int) -> tuple[Array, Array]:
+def drawn(found: Gates, symbols: list[str], order: Order, most: int) -> tuple[Array, Array]:
     """Symbols x rows x tokens: a row a unit, or of several the value with the largest size.
 
     And of each the unit that it is of.
@@ -118,7 +124,7 @@ def drawn(found: Gates, order: Order, most: int) -> tuple[Array, Array]:
     units = np.array(found.order(order))
     rows = min(most, len(units))
     starts = [k * len(units) // rows for k in range(rows + 1)]
-    values = np.array([found[symbol][units] for symbol in found.values], dtype=np.float32)
+    values = np.array([found[symbol][units] for symbol in symbols], dtype=np.float32)
     largest = [np.abs(values[:, a:b]).argmax(axis=1) + a for a, b in pairwise(starts)]
     at = np.stack(largest, axis=1)
     return np.take_along_axis(values, at, axis=1), units[at]
