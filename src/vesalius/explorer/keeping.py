@@ -105,7 +105,7 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
         f"the terms of {counted(cells - unfolded, 'number')} of {cells:,}; those near the outcome "
         f"are here",
         *([f"values of {_listed(values)}"] if values else ()),
-        *([f"{counted(changed, 'heat map or unfolding')} of runs with a cut"] if changed else ()),
+        *([f"{changed:,} heat maps and unfoldings of runs with a cut"] if changed else ()),
         "other texts, and two cuts at once",
     ]
     about: dict[str, Any] = {
