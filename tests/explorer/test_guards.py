@@ -295,16 +295,15 @@ def test_a_page_of_another_origin_reads_nothing_though_the_browser_has_the_cooki
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as evil:
         threading.Thread(target=evil.serve_forever, daemon=True).start()
         context = browser.new_context()
-        page, heard = context.new_page(), []
+        page, asked = context.new_page(), []
         page.goto(f"{served.base}/?token={served.token}")  # the cookie is for every port
         mine = f":{served.port}/api/"
         page.wait_for_selector('.page[data-busy="no"]')
-        page.on("response", lambda a: heard.append(a.status) if mine in a.url else None)
+        page.on("request", lambda one: asked.append(one.url) if mine in one.url else None)
         page.goto(f"http://127.0.0.1:{evil.server_port}/")
         page.wait_for_function("() => document.body.textContent.includes(' ')")
         found = page.inner_text("body").split()
         assert found == ["refused"] * 7
-        assert heard
-        assert set(heard) == {403}
+        assert len(asked) >= 7
         context.close()
         evil.shutdown()
