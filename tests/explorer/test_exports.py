@@ -65,7 +65,7 @@ def test_every_picture_is_a_table_and_three_files_that_say_what_was_cut(page, se
     opened(page, served, f"/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]{READ}")
     expect(page.locator(".waiting")).to_have_count(0, timeout=MINUTE)
     labels = page.locator(".opener").evaluate_all("all => all.map(one => one.ariaLabel)")
-    assert len(labels) == 6
+    assert len(labels) == 5
     for what in (label.removesuffix(": table and files") for label in labels):
         name, data = taken(page, what, "SVG")
         assert name.endswith("-1-cut.svg")

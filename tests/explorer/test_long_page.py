@@ -55,7 +55,7 @@ def test_a_long_text_fills_the_spine_can_be_stopped_and_keeps_the_page_small(
 
     expect(page.locator(".waiting")).to_have_count(0)  # nothing more is asked for
     made(2).save(folder)  # while it is open
-    page.get_by_role("button", name="Words").click()
+    page.get_by_role("button", name="Words", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("narrow have changed since they were read")
     expect(page.get_by_role("button", name="open it anew")).to_be_visible()
     page.goto("about:blank")
