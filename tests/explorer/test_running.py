@@ -141,7 +141,7 @@ def test_a_hundred_who_leave_in_mid_sentence_leave_nobody_at_work(served, client
 
 
 def test_work_ends_when_its_asker_leaves():
-    begun = asyncio.Event()
+    begun, sent = asyncio.Event(), []
 
     def endless(tell, stop):
         while True:
@@ -153,6 +153,9 @@ def test_work_ends_when_its_asker_leaves():
 
     async def send(message):
         begun.set()
+        sent.append(message)
+        assert len(sent) < 20_000, "nobody waits any more"
+        await asyncio.sleep(0)
 
     asyncio.run(Events(endless, repr)({"type": "http"}, receive, send))
 
