@@ -142,7 +142,7 @@ def test_a_hundred_who_leave_in_mid_sentence_leave_nobody_at_work(served, client
 
 
 def test_work_ends_when_its_asker_leaves():
-    begun = asyncio.Event()
+    begun, sent = asyncio.Event(), []
 
     def endless(tell, stop):
         while True:
@@ -154,6 +154,9 @@ def test_work_ends_when_its_asker_leaves():
 
     async def send(message):
         begun.set()
+        sent.append(message)
+        assert len(sent) < 20_000, "nobody waits any more"
+        await asyncio.sleep(0)
 
     work = Events(endless, repr)({"type": "http"}, receive, send)
     with ThreadPoolExecutor(1) as pool:  # Playwright may have a loop of its own in this thread
