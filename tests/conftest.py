@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import surroundings  # noqa: F401 (it sets the environment, before torch)
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
 from published import pytest_runtest_makereport as pytest_runtest_makereport
+from signatures import checking_signatures
 
-with install_import_hook("vesalius.equations", "agreement.typechecked"):
+with checking_signatures():
     from vesalius.equations import find, tracing
 
 # How long an example takes depends on what else the machine does, so it decides nothing.
