@@ -37,12 +37,12 @@ def scripts(script, *arguments, environments=({},)):
     return _server().run([str(script), *arguments], environments)
 
 
-def code(text):
+def code(text, *arguments):
     """A process that runs this code."""
     with TemporaryDirectory() as folder:
         script = Path(folder) / "code.py"
         script.write_text(text, encoding="utf-8")
-        return scripts(script)[0]
+        return scripts(script, *arguments)[0]
 
 
 def shown(*arguments):

@@ -8,11 +8,10 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import jaxtyping
 import numpy as np
@@ -25,16 +24,17 @@ jaxtyped = jaxtyping.jaxtyped
 EQUATIONS = Path(vesalius.__file__).parent / "equations"
 WITHOUT_SHAPES = {"__init__", "glossary", "references", "registry", "rules", "tracing"}
 """Modules that hold no equations; their types are checked by mypy alone."""
+PASSED: dict[int, tuple[types.CodeType, dict[Any, set[Any]]]] = {}
+"""Kinds of arguments with those of their results, by the code of a function: one that is defined
+inside another has the same code whenever it is defined."""
 
 
-@contextmanager
-def checking_signatures() -> Iterator[None]:
+def checking_signatures() -> AbstractContextManager[None]:
     """The equations that are imported inside this check their arguments and results."""
+    jaxtyping.jaxtyped = checked  # for good: what is defined inside a function is decorated there
     names = {file.stem for file in EQUATIONS.glob("*.py")} - WITHOUT_SHAPES
     modules = [f"vesalius.equations.{name}" for name in names]
-    hook = jaxtyping.install_import_hook(modules, "signatures.typechecked")
-    with patch.object(jaxtyping, "jaxtyped", checked), hook:
-        yield
+    return jaxtyping.install_import_hook(modules, "signatures.typechecked")
 
 
 def checked(*, typechecker: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,21 +52,23 @@ def checked(*, typechecker: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
-def checked_once(plain: Callable[..., Any], decorate: Callable[..., Any]) -> Callable[..., Any]:
+def checked_once(plain: Any, decorate: Callable[..., Any]) -> Callable[..., Any]:
     """A function, checked where its arguments or its result are of a kind that is new."""
-    passed: dict[Any, set[Any]] = {}
-    at_first = decorate(plain)
+    code = plain.__code__  # kept, so that no other gets its id
+    _, passed = PASSED.setdefault(id(code), (code, {}))
+    checked = functools.cache(lambda: decorate(plain))  # which takes milliseconds
 
-    @functools.wraps(at_first)
+    @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*map(kind, args), *((name, kind(value)) for name, value in kwargs.items()))
-        known = passed.get(given)
-        result = at_first(*args, **kwargs) if known is None else plain(*args, **kwargs)
-        if known is None:
+        if given not in passed:
+            result = checked()(*args, **kwargs)
             passed[given] = {kind(result)}
-        elif kind(result) not in known:
+            return result
+        result = plain(*args, **kwargs)
+        if kind(result) not in passed[given]:
             decorate(giving(result, plain))(*args, **kwargs)
-            known.add(kind(result))
+            passed[given].add(kind(result))
         return result
 
     return call
