@@ -4,6 +4,7 @@ Property tests try the same examples on every machine and in any order. `make fu
 random instead; what it finds becomes an ``@example`` of the test.
 """
 
+import gc
 import random
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,14 @@ UNHURRIED = {
 settings.register_profile("same examples", derandomize=True, **UNHURRIED)
 settings.register_profile("fuzz", derandomize=False, print_blob=True, **UNHURRIED)
 settings.load_profile("same examples")
+
+gc.disable()  # until all is imported, which it would look through again and again
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays to the end, so the garbage collector need not look at it."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
