@@ -21,6 +21,8 @@ SECONDS = 1800  # after which a command hangs; a busy machine is slow
 STREAMS = ("out", "err")
 AT_START = ("PYTHON", "OMP_", "LANG", "LC_", "LD_")
 """Variables that are read when Python and its libraries start begin with one of these."""
+NOTHING_COMPILED = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""On a full disk Python would keep half a compiled module, and fail to read it ever after."""
 
 
 def vesalius(*arguments, env=None, input="", **options):
@@ -58,14 +60,15 @@ def is_complaint(text):
     return last.startswith("vesalius: ") and (not before or before[0].startswith("Usage: vesalius"))
 
 
-def on_a_full_disk(*arguments, room=4096, **options):
+def on_a_full_disk(*arguments, room=4096, env=None, **options):
     """The same where no file can grow beyond some bytes, as on a disk that is full."""
     import resource
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    return vesalius(*arguments, preexec_fn=limit, **options)
+    environment = {**(env or _environment()), **NOTHING_COMPILED}
+    return vesalius(*arguments, preexec_fn=limit, env=environment, **options)
 
 
 def _environment():
