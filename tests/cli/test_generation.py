@@ -123,7 +123,8 @@ def test_an_interrupt_ends_the_line_and_leaves_with_130():
         while len(said) < 200:
             ready, _, _ = select.select([process.stdout], [], [], SECONDS)
             assert ready, "no text came"
-            said += os.read(process.stdout.fileno(), 65536)
+            said += (piece := os.read(process.stdout.fileno(), 65536))
+            assert piece, process.stderr.read()
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
