@@ -26,11 +26,12 @@ NOTHING_COMPILED = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def vesalius(*arguments, env=None, input="", **options):
-    changes = _server().changes(_environment() if env is None else env)
+    env = _environment() if env is None else env
+    changes = _server().changes(env)
     if options or any(name.startswith(AT_START) for name in changes):
         command = [sys.executable, "-m", "vesalius", *arguments]
-        settings = {"capture_output": True, "text": True, "timeout": SECONDS}
-        return subprocess.run(command, env=env, input=input, **settings, **options)
+        settings = {"capture_output": True, "text": True, "timeout": SECONDS, "input": input}
+        return subprocess.run(command, env=env, **settings, **options)
     return _server().run(["vesalius", *arguments], [changes], input)[0]
 
 
@@ -87,8 +88,8 @@ class Server:
         self.environment = _environment()
         command = [sys.executable, __file__]
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        # Without env= it would be given what C libraries have set, such as COLUMNS by readline.
-        self.process = subprocess.Popen(command, env=self.environment, text=True, **streams)
+        # Said, because readline writes COLUMNS where Python's own environment does not see it.
+        self.process = subprocess.Popen(command, text=True, env=self.environment, **streams)
         atexit.register(self.process.communicate)  # its end is that of what it reads
 
     def changes(self, environment):

@@ -1,9 +1,19 @@
-/* The address holds all there is to see: model, step, cell, cuts, word, position and text.
+/* The address holds all there is to see: model, room, step, cell, cuts, word, position and text.
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his */
 
+import { isKept } from "./kept";
+import { packed } from "./packing";
+
+/** In the order of their keys; rooms/index.ts opens them. */
+export const ROOMS = ["dissect", "heads", "words", "ledger", "runs"] as const;
+/** The rooms that show a run of a text; the others need the model alone. */
+export const READS: readonly string[] = ["dissect", "heads", "words"];
+export type Room = (typeof ROOMS)[number];
+
 export interface Address {
   model: string;
+  room: Room;
   step: string;
   at: number[] | null;
   cuts: string[];
@@ -14,18 +24,34 @@ export interface Address {
   spine: "parts" | "words";
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
+  /** What a room of its own says in its query, by name; other rooms do not write it. */
+  own: Record<string, string>;
+  /** A long text as the address holds it, until it is unpacked. */
+  packed?: string | null;
 }
+
+/** The names of what a room says in its own query. */
+const OWN: Partial<Record<Room, string[]>> = {
+  heads: ["by"],
+  words: ["near", "axis", "view"],
+  ledger: ["part", "set", "length", "batch"],
+  runs: ["run"],
+};
 
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
 
-export function read(url: URL): Address {
-  const [model = "", , ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+export function read(given: URL): Address {
+  const url = isKept ? new URL(given.hash.slice(1) || "/", "file:///") : given; // a file has but its fragment
+  const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
   const query = url.searchParams;
   const at = query.get("at");
+  const names = OWN[ROOMS.find((one) => one === room) ?? "dissect"] ?? [];
+  const own = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""]).filter(([, said]) => said));
   const hash = new URLSearchParams(url.hash.slice(1).replace(/\+/g, "%2B"));
   return {
     model,
+    room: ROOMS.find((one) => one === room) ?? "dissect",
     step: rest.join("/"),
     at: at !== null && /^\d{1,9}(,\d{1,9})*$/.test(at) ? at.split(",").map(Number) : null,
     cuts: query.getAll("cut"),
@@ -33,12 +59,13 @@ export function read(url: URL): Address {
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
     text: hash.get("t"),
+    own,
+    packed: hash.get("z"),
   };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
-const plain = (text: string): string =>
-  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",");
+const plain = (text: string): string => encodeURIComponent(text).replace(/%(5B|5D|2C|3A|3D|40)/g, decodeURIComponent);
 
 export function written(place: Address): string {
   const query: string[] = [];
@@ -47,7 +74,9 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
-  const path = place.step ? `/${place.model}/dissect/${plain(place.step)}` : `/${place.model}/dissect`;
-  const text = place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
-  return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
+  for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
+  const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
+  const short = place.text === null ? (place.packed ?? null) : packed(place.text);
+  const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
+  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
 }

@@ -1,5 +1,6 @@
-/* Asking the server. A failure carries the sentence of the exception. */
+/* Asking the server, or the file that the page is in. A failure carries the sentence of the exception. */
 
+import { isKept, keptAnswer } from "./kept";
 import type { Cell, Values } from "./types";
 
 export class Failure extends Error {
@@ -17,7 +18,7 @@ export class Failure extends Error {
 async function answered(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, init);
+    response = await (isKept ? keptAnswer(path, init) : fetch(path, init));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Failure("The server does not answer. Is 'vesalius explore' still running?", "Gone", 0);
@@ -46,6 +47,15 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await answered(path, init)).json() as Promise<T>;
 }
 
+/** Numbers as little-endian float32, and what the headers say of them. */
+export async function numbers(path: string): Promise<{ data: Float32Array; headers: Headers }> {
+  const response = await answered(path);
+  const view = new DataView(await response.arrayBuffer());
+  const data = new Float32Array(view.byteLength / 4);
+  for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
+  return { data, headers: response.headers };
+}
+
 const named = (name: string): string => encodeURIComponent(name);
 
 export const stepPath = (run: string, name: string): string => `/api/runs/${run}/steps/${named(name)}`;
@@ -67,12 +77,14 @@ export async function values(
   columns: [number, number],
 ): Promise<Values> {
   const query = `?rows=${rows.join(":")}&columns=${columns.join(":")}`;
-  const response = await answered(stepPath(run, name) + query);
-  const [top, bottom] = range(response.headers.get("x-rows"));
-  const [left, right] = range(response.headers.get("x-columns"));
-  const view = new DataView(await response.arrayBuffer());
-  const data = new Float32Array(view.byteLength / 4);
-  for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
-  const shape = (response.headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
+  const { data, headers } = await numbers(stepPath(run, name) + query);
+  const [top, bottom] = range(headers.get("x-rows"));
+  const [left, right] = range(headers.get("x-columns"));
+  const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
   return { name, shape, top, left, rows: bottom - top, columns: right - left, data };
+}
+
+export async function bytes(path: string): Promise<{ data: ArrayBuffer; headers: Headers }> {
+  const response = await answered(path);
+  return { data: await response.arrayBuffer(), headers: response.headers };
 }

@@ -1,8 +1,12 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { read, written, type Address } from "./address";
+import { read, READS, written, type Address } from "./address";
+import { atlas } from "./atlas.svelte";
 import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
-import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
+import { pack, unpack } from "./packing";
+import { full } from "../pictures/table";
+import { about, holds, isKept } from "./kept";
+import type { Cell, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
 /** Rows and columns of a step that are fetched at once. */
@@ -16,7 +20,6 @@ export class Explorer {
   models = $state.raw<ModelName[]>([]);
   equations = $state.raw<Record<string, Equation>>({});
   model = $state.raw<ModelInfo | null>(null);
-  figure = $state.raw<Figure | null>(null);
   place = $state.raw<Address>(read(new URL(location.href)));
   run = $state.raw<Summary | null>(null);
   clean = $state.raw<Summary | null>(null);
@@ -29,6 +32,8 @@ export class Explorer {
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
+  /** What a file was too small for, of what is asked here. */
+  missing = $state("");
   /** A sentence that goes away again. */
   note = $state("");
   private asked = 0;
@@ -82,6 +87,11 @@ export class Explorer {
     void this.follow();
   }
 
+  /** Change what the room says in its own query; an empty text takes it out. */
+  say(own: Record<string, string>, replace = false): void {
+    this.go({ own: { ...this.place.own, ...own } }, replace);
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -101,11 +111,19 @@ export class Explorer {
     const turn = ++this.asked;
     const late = (): boolean => turn !== this.asked;
     try {
+      await this.followText(late);
+      if (late()) return;
       await this.followModel(late);
       if (late()) return;
+      void this.shorten();
+      if (!READS.includes(this.place.room)) {
+        [this.failure, this.busy] = [null, ""];
+        return;
+      }
       await this.followRun(late);
       if (late()) return;
-      await this.followCursor(late);
+      const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
+      await Promise.all([this.followCursor(late), heads]); // which need not wait for each other
       if (late()) return;
       this.failure = null;
       this.busy = "";
@@ -116,14 +134,33 @@ export class Explorer {
     }
   }
 
+  /** The text, where the address holds it deflated. */
+  private async followText(late: () => boolean): Promise<void> {
+    const { text, packed } = this.place;
+    if (text !== null || !packed) return;
+    const found = await unpack(packed).catch(() => null);
+    if (late()) return;
+    if (found === null) {
+      throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+    }
+    this.place = { ...this.place, text: found, packed: null };
+  }
+
+  /** A long text is deflated, which takes a moment; the address follows. */
+  private async shorten(): Promise<void> {
+    const text = this.place.text;
+    if (text === null || !(await pack(text)) || text !== this.place.text) return;
+    history.replaceState(history.state, "", written(this.place));
+  }
+
   private async followModel(late: () => boolean): Promise<void> {
     const key = this.place.model || this.models[0]!.id;
     if (this.model?.id !== key) {
       this.busy = `loading ${key}`;
-      const path = `/api/models/${encodeURIComponent(key)}`;
-      const [model, figure] = await Promise.all([get<ModelInfo>(path), get<Figure>(`${path}/figure`)]);
+      const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
       if (late()) return;
-      [this.model, this.figure, this.run, this.clean] = [model, figure, null, null];
+      if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
+      this.model = model;
     }
     if (!this.place.model || this.place.text === null) {
       this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };
@@ -184,21 +221,35 @@ export class Explorer {
     const there = this.values;
     const [[top], [left]] = [windowed(r, rows), windowed(c, columns)];
     const same = there?.name === step.name && there.top === top && there.left === left;
-    const found = same ? there : await values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    this.missing = "";
+    const asked = same ? there : values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    const found = await this.unless(asked);
     if (late()) return;
     if (!cell) {
-      this.place = { ...this.place, at: this.largest(step, found) };
+      const first = step.shape.length > 1 ? [r, c] : [r];
+      this.place = { ...this.place, at: found ? this.largest(step, found) : first };
     }
     history.replaceState(history.state, "", written(this.place));
     const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
     const kept = same && this.mask;
-    const mask = kept || (masked ? await values(run.id, "S", windowed(r, rows), windowed(c, columns)) : null);
+    const mask = kept || (masked ? await this.unless(values(run.id, "S", windowed(r, rows), windowed(c, columns))) : null);
     if (late()) return;
     [this.values, this.mask] = [found, mask];
-    const unfolding = await get<Unfolding>(unfoldPath(run.id, step.name, this.at));
+    const unfolding = await this.unless(get<Unfolding>(unfoldPath(run.id, step.name, this.at)));
     if (late()) return;
     this.unfolding = unfolding;
     await this.followSources(late, step, run);
+  }
+
+  /** An answer, or nothing where a file leaves it out, which is said. */
+  private async unless<T>(asked: Promise<T> | T): Promise<T | null> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.kind !== "LeftOut") throw error;
+      this.missing = error.message;
+      return null;
+    }
   }
 
   private async followSources(late: () => boolean, step: Step, run: Summary): Promise<void> {
@@ -208,13 +259,15 @@ export class Explorer {
       return;
     }
     const query = `?word=${run.target.id}${run.tokens.length > 1 && this.place.after !== null ? `&position=${run.position}` : ""}`;
-    const shares = await get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query));
+    const said = this.missing;
+    const shares = await this.unless(get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query)));
+    this.missing = said; // Sources says it where it stands
     if (!late()) this.shares = shares;
   }
 
   private async followLens(late: () => boolean): Promise<void> {
-    const found = await get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`);
-    if (!late()) this.lens = found;
+    const found = await this.unless(get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`));
+    if (!late()) this.lens = found ?? [];
   }
 
   /** Layer by layer from the top, where a cut is computed soonest. */
@@ -224,9 +277,8 @@ export class Explorer {
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
-      const found = await get<{ name: string; probability: number }[]>(
-        `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,
-      );
+      const path = `/api/runs/${run.id}/cuts?layer=${layer}&${query}`;
+      const found = (await this.unless(get<{ name: string; probability: number }[]>(path))) ?? [];
       if (late() && this.run !== run) return;
       const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
       this.effects = { ...this.effects, ...more };
@@ -275,6 +327,10 @@ export class Explorer {
     const cuts = this.place.cuts.includes(name)
       ? this.place.cuts.filter((one) => one !== name)
       : [...this.place.cuts, name];
+    if (isKept && !holds(cuts)) {
+      this.note = `this file holds one cut at a time; 'vesalius explore ${about()?.model}' makes more`;
+      return;
+    }
     this.go({ cuts });
   }
 
@@ -282,16 +338,26 @@ export class Explorer {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
 
-  /** The command that unfolds the number at the cursor; cuts are for Python. */
+  /** The command that unfolds the number at the cursor. */
   get command(): string {
-    const { text, step } = this.place;
-    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+    const { text, cuts, step } = this.place;
+    const edit = cuts.map((name) => ` --cut ${quoted(name)}`).join("");
+    const ended = text?.startsWith("-") ? " --" : ""; // else the text were an option
+    return `vesalius unfold${edit}${ended} ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+  }
+
+  /** The number at the cursor with all its digits. */
+  get number(): string {
+    return full(this.unfolding?.value ?? null);
   }
 
   /** The line of Python that gives the number at the cursor. */
   get python(): string {
     const { text, cuts, step } = this.place;
-    const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
+    const edit = cuts.map((cut) => {
+      const [steps, value] = cut.split("=");
+      return `${JSON.stringify(steps)}: ${value ?? "vs.zero"}`;
+    }).join(", ");
     const more = edit ? `, edit={${edit}}` : "";
     const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
     return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
@@ -301,6 +367,12 @@ export class Explorer {
 /** Token ids, as one types them for a model without a tokenizer. */
 function numbers(text: string): number[] {
   return text.split(/[\s,]+/).filter(Boolean).map(Number);
+}
+
+/** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
+function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
+  const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
+  return !!a && b.id.includes("@") && run(a) === run(b);
 }
 
 /** A word as a shell takes it. */

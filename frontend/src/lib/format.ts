@@ -54,6 +54,21 @@ export function counted(n: number): string {
   return grouped(n);
 }
 
+/** A large number by its power of a thousand, with four digits: 1.234 G. */
+export function rough(n: number): string {
+  return scaled(n, ["", " k", " M", " G", " T", " P", " E", " Z"]);
+}
+
+export function byteText(n: number): string {
+  return scaled(n, [" bytes", " kB", " MB", " GB", " TB", " PB", " EB"]);
+}
+
+function scaled(n: number, units: string[]): string {
+  let power = 0;
+  while (n >= 999.95 && power < units.length - 1) [n, power] = [n / 1000, power + 1];
+  return (power ? number(n) : grouped(n)) + units[power]!;
+}
+
 /** A token with its blanks and line ends to be seen. */
 export function visible(token: string): { blank: string; rest: string } {
   const rest = token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");

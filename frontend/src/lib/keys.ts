@@ -1,16 +1,23 @@
 /* What keys do; single letters never while one types. */
 
+import { pictures } from "../pictures/pictures.svelte";
+import { roomsOf } from "../rooms";
 import type { Explorer } from "./explorer.svelte";
+import { letters } from "./letters.svelte";
 
 export const KEYS: [string, string][] = [
   ["← ↑ → ↓", "move the cell"],
   ["[ ]", "layer below, above"],
-  [", .", "head before, after"],
+  [", .", "head or unit before, after"],
   ["Enter", "unfold the largest term"],
   ["Backspace", "fold again"],
-  ["x", "cut the head or network"],
+  ["x", "cut the head or network; hold the unit at zero"],
+  ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
   ["/", "the text"],
+  ["t", "a table in place of the picture pointed at"],
+  ["c", "copy the number, all its digits"],
+  ["1 – 5", "the rooms"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -22,6 +29,9 @@ const ARROWS: Record<string, [number, number]> = {
   ArrowRight: [0, 1],
 };
 
+/** What keys do in the room that is open, before all else; the room sets it and takes it back. */
+export const own: { keys: Record<string, (event: KeyboardEvent) => void> } = { keys: {} };
+
 export interface Acts {
   text: () => void;
   help: () => void;
@@ -31,8 +41,10 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key.length === 1 && !letters.on) return;
   const arrow = ARROWS[event.key];
-  const act = arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
+  const mine = own.keys[event.key];
+  const act = mine ? (): void => mine(event) : arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
   if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
   event.preventDefault();
   act();
@@ -48,12 +60,20 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
+    case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
+    case "t": return () => pictures.turn();
+    case "c": return () => void copy(explorer, explorer.number);
     case "y": return () => void copy(explorer);
     case "Y": return () => void copy(explorer, explorer.command);
     default: return null;
   }
+}
+
+function enter(explorer: Explorer, key: string): void {
+  const found = explorer.model && roomsOf(explorer.model).find((one) => one.key === key);
+  if (found) explorer.go({ room: found.room });
 }
 
 /** Matrices with a column a token are drawn on their side, so that the arrows turn with them. */

@@ -21,6 +21,8 @@ export interface ModelInfo extends ModelName {
   tokenizer: number | null;
   text: string;
   symbols: Record<string, unknown>;
+  figures: Drawable[];
+  count: { total: number };
 }
 
 export interface Word {
@@ -142,27 +144,14 @@ export interface Equation {
   source: string;
 }
 
-export interface Node {
-  kind: "box" | "heads" | "plus" | "more" | "word";
-  label: string;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-  step: string;
-  shape: string;
-  parameters: string;
-  count: number;
-  heads: number;
-  inside: boolean;
-}
-
-export interface Figure {
-  nodes: Node[];
-  lines: string[];
-  residuals: string[];
-  block: { x: number; y: number; width: number; height: number; parameters?: string; count?: number } | null;
-  box: [number, number, number, number];
+/** A figure that can be drawn: of the model, of a layer ("l") or of a head ("l,m"). */
+export interface Drawable {
+  part: string;
+  place: "" | "l" | "l,m";
+  figures: string[];
+  shows: string;
+  /** Whether it shows the numbers of a text, or is nothing without one. */
+  text: "" | "shown" | "needed";
 }
 
 /** A part of a step's values, row by row. */

@@ -288,6 +288,16 @@ class Term:
             return np.concatenate([np.asarray(b) for b in each], axis=1)
         return self._block(scope, place, columns, wide)
 
+    def alike(self, scope: Scope, place: Place, wide: int) -> tuple[set[str], set[str]]:
+        """The operands of which a column needs the same column, and those that it needs whole."""
+        alike, whole = set[str](), set[str]()
+        for k, view in enumerate(self._views(scope, place, 0, wide) or ()):
+            left = self.is_product and k == 0
+            apart = left or view.transposed or view.by_column or view.column is not None
+            same = not apart and view.matrix().shape[1] == wide
+            (alike if same else whole).add(view.operand.name)
+        return alike, whole
+
     def _views(self, scope: Scope, place: Place, c: int, wide: int) -> list[View] | None:
         """The factors, all but ``P[l,*]``; None where the model lacks one."""
         *before, last = self.factors

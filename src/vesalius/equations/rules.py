@@ -74,6 +74,10 @@ class Rule:
         """The step's value at all rows of some columns; None where a rule is for single numbers."""
         return None
 
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        """The operands of which a column of the step needs the same column, and no other."""
+        return set()
+
     def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
         """Which covectors of the operands give the same sum as ``G`` does of the value.
 
@@ -132,6 +136,10 @@ class Sum(Rule):
         inner = self.inner(scope, place, columns, wide)
         return inner if g is None else np.asarray(g(inner))
 
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        found = [term.alike(scope, place, wide) for term in self.terms]
+        return set().union(*(alike for alike, _ in found)) - set().union(*(w for _, w in found))
+
     def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
         pulled, wide = Pulled({}, {}), _wide(value)
         G = G.reshape(len(value), wide)
@@ -180,6 +188,9 @@ class Softmax(Sum):
 
     def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
         return None
+
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        return set() if self.by_row else super().alike(scope, place, wide)
 
     def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         wanted = list(range(wide)) if self.by_row else columns

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -13,6 +13,7 @@ from vesalius import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, WrongKind, nearest
 from vesalius.families import FAMILIES, family_of
+from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 
@@ -66,6 +67,7 @@ class Entry:
                 "settings": model.config.described(),
                 "context": model.config.symbols().get("n_max"),
                 "count": count(model).to_json(),
+                "figures": parts_of(model),
                 "text": self._text(model),
             }
 
@@ -77,11 +79,30 @@ class Entry:
         return TEXTS.get(family_of(model.config).name, TEXT)
 
 
+def entry_of(given: str, model: Model | None = None) -> Entry:
+    """The model of a name or a folder, which the explorer can show."""
+    found = naming.find(given)
+    if found.kind == "specimen":
+        entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title, model)
+    else:
+        folder = found.name if found.folder is None else found.folder.resolve().name
+        key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
+        key = f"{key}-2" if key in specimens() else key
+        entry = Entry(key, given, folder, model)
+    with entry.at_work() as loaded:  # what cannot be read is said before the page opens
+        family = family_of(loaded.config)
+        if family.reads != "text":
+            raise WrongKind(f"the explorer reads text so far; {family.name} reads {family.reads}")
+    return entry
+
+
 class Catalogue:
     """The models by their ids, the one to begin with first."""
 
     def __init__(self, given: str | None = None) -> None:
         self.entries: dict[str, Entry] = {}
+        self.checkpoint: Callable[[str], Entry] | None = None
+        """Finds what is not listed: ``RUN@STEP``, a checkpoint of a training run."""
         if given is not None:
             self._add(given)
         for name in (DEFAULT, *specimens()):
@@ -89,23 +110,12 @@ class Catalogue:
                 self.entries[name] = Entry(name, f"specimen:{name}", card(name).title)
 
     def _add(self, given: str) -> None:
-        found = naming.find(given)
-        if found.kind == "specimen":
-            entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title)
-        else:
-            folder = found.name if found.folder is None else found.folder.resolve().name
-            key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
-            key = f"{key}-2" if key in specimens() else key
-            entry = Entry(key, given, folder)
-        with entry.at_work() as model:  # what cannot be read is said before the page opens
-            family = family_of(model.config)
-            if family.reads != "text":
-                raise WrongKind(
-                    f"the explorer reads text so far; {family.name} reads {family.reads}"
-                )
+        entry = entry_of(given)
         self.entries[entry.key] = entry
 
     def __getitem__(self, key: str) -> Entry:
+        if key not in self.entries and "@" in key and self.checkpoint is not None:
+            return self.checkpoint(key)
         if key not in self.entries:
             raise UnknownModel(f"there is no model {key!r} here; {nearest(key, self.entries)}")
         return self.entries[key]

@@ -25,9 +25,10 @@ AT_ONCE = 32
 SECONDS = 30
 """In which a request's body has to arrive."""
 POLICY = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
+"""A picture that is saved as PNG is an image of the page's own making first: blob."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

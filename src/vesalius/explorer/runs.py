@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -49,7 +49,7 @@ class Run:
 class Runs:
     """The runs that are kept, by their keys."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue | Mapping[str, Entry]) -> None:
         self.catalogue = catalogue
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = Lock()
@@ -70,7 +70,7 @@ class Runs:
             return self._one(entry, loaded, ids, tuple(sorted(set(cuts)))) if cuts else clean
 
     def _one(self, entry: Entry, model: Model, ids: list[int], cuts: tuple[str, ...]) -> Run:
-        key, clean = (_key(entry.digest(model), ids, some) for some in (cuts, ()))
+        key, clean = (key_of(entry.digest(model), ids, some) for some in (cuts, ()))
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
@@ -99,7 +99,8 @@ def _ids(model: Model, text: str | Sequence[int]) -> list[int]:
     return list(model.tokenizer.encode(text))
 
 
-def _key(digest: str, ids: list[int], cuts: tuple[str, ...]) -> str:
+def key_of(digest: str, ids: list[int], cuts: tuple[str, ...]) -> str:
+    """What a run is called: by the model's digest, what it reads, and what is cut."""
     said = json.dumps([__version__, digest, ids, cuts])
     return hashlib.sha256(said.encode()).hexdigest()[:24]
 

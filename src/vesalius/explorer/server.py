@@ -18,15 +18,21 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import telling
+from vesalius.errors import (
+    SequenceTooLong,
+    UnknownModel,
+    UnknownPart,
+    UnknownStep,
+    VesaliusError,
+    WrongLength,
+)
+from vesalius.explorer import figures, gates, heads, ledger, telling, training, words
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
-from vesalius.explorer.figures import figure
 from vesalius.explorer.runs import Run, Runs, UnknownRun
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep)
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, training.UnknownTraining)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -38,7 +44,7 @@ ASK = "private, no-cache"
 """For answers, which another version of the package may give differently."""
 
 
-PLACE = re.compile(r"[\w.-]+(/dissect(/[^/]{1,200})?)?")
+PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
@@ -52,7 +58,9 @@ class Wanted(BaseModel):
     cuts: list[StrictStr] = Field(default=[], max_length=256)
 
 
-def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
+def application(
+    catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
+) -> FastAPI:
     """The server's answers, without its guards."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     runs = Runs(catalogue)
@@ -60,6 +68,12 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     _runs(app, runs)
+    figures.routes(app, catalogue, runs)
+    heads.routes(app, runs)
+    gates.routes(app, runs)
+    ledger.routes(app, catalogue)
+    words.routes(app, catalogue, runs)
+    training.routes(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
@@ -86,11 +100,6 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
     @app.get("/api/models/{key}")
     def model(key: str) -> Any:
         return JSONResponse(telling.told(catalogue[key].described()))
-
-    @app.get("/api/models/{key}/figure")
-    def drawn(key: str) -> Any:
-        with catalogue[key].at_work() as loaded:
-            return figure(loaded)
 
     @app.get("/api/equations")
     def equations() -> Any:

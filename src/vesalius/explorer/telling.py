@@ -50,7 +50,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "family": trace.family,
         "ids": trace.ids,
         "tokens": trace.tokens(),
-        "surprisal": surprisal(run),
+        "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "position": target.column if trace[target.step].ndim > 1 else len(trace.ids) - 1,
         "masked": not family_of(trace.model.config).predicts_text,
@@ -85,21 +85,9 @@ def _position(run: Run, target: Target) -> int | None:
     return target.column if run.trace[target.step].ndim > 1 else None
 
 
-def surprisal(run: Run) -> list[float | None]:
-    """The bits of each token, given those before it; of models that predict the next one."""
-    trace = run.trace
-    assert trace.model is not None
-    if "Y_hat" not in trace or not family_of(trace.model.config).predicts_text:
-        return [None] * len(trace.ids)
-    odds = trace["Y_hat"]
-    with np.errstate(divide="ignore"):
-        bits = [-float(np.log2(odds[token, i])) for i, token in enumerate(trace.ids[1:])]
-    return [None, *bits]
-
-
 def _step(run: Run, step: Step) -> dict[str, Any]:
     value = np.asarray(step.value)
-    rows, columns = _axes(step, len(run.trace.ids))
+    rows, columns = axes(step, len(run.trace.ids))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
     short = summary_of(step)
     return {
@@ -117,7 +105,7 @@ def _step(run: Run, step: Step) -> dict[str, Any]:
     }
 
 
-def _axes(step: Step, n: int) -> tuple[str, str]:
+def axes(step: Step, n: int) -> tuple[str, str]:
     """What rows and columns stand for: queries and keys, tokens, or nothing that has a name."""
     shape = np.shape(step.value)
     if step.symbol in ATTENTION and shape == (n, n):
