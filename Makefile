@@ -2,7 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers/bin
-PIP := $(BIN)/pip install --quiet --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
+# Python compiles a module when it is first imported, and keeps that whatever the shell says;
+# compiling all of them beforehand would take as long as unpacking them.
+export PYTHONDONTWRITEBYTECODE :=
+# Setting up is three things that do not wait for each other: Python, the page, a browser.
+MAKEFLAGS += --jobs=3
 
 PAGE := src/vesalius/explorer/page/index.html
 
@@ -67,12 +72,11 @@ $(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/v
 		$(shell find frontend/src frontend/public -type f)
 	cd frontend && npm run check && npm run build
 
-# Without PyTorch, which the demo does not need. Python compiles a module when it is first imported;
-# compiling all of them beforehand would take as long as unpacking them.
+# Without PyTorch, which the demo does not need.
 .venv/runtime: pyproject.toml constraints.txt
 	@echo "Setting up .venv; this takes half a minute"
 	$(PYTHON) -m venv .venv
-	$(PIP) --no-compile --editable .
+	$(PIP) --editable .
 	@touch $@
 
 # PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
@@ -83,12 +87,18 @@ $(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/v
 	@touch $@
 
 # For the tests of the page: the machine's own Chromium, else Debian's as root, else Playwright's.
-.venv/browser: .venv/development
-	@if [ -n "$$(which chromium chromium-browser google-chrome chrome 2>/dev/null)" ]; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+FOUND := chromium chromium-browser google-chrome chrome
+.venv/chromium: .venv/runtime
+	@if [ -z "$$(which $(FOUND) 2>/dev/null)" ] && [ "$$(id -u)" = 0 ] \
+			&& command -v apt-get >/dev/null; then \
 		echo "Installing Chromium for the tests of the page"; \
-		apt-get install -y -qq chromium >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; \
-	else $(BIN)/playwright install chromium; fi \
+		apt-get install -y -qq chromium >/dev/null 2>&1 \
+			|| { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || true; \
+	fi
+	@touch $@
+
+.venv/browser: .venv/development .venv/chromium
+	@[ -n "$$(which $(FOUND) 2>/dev/null)" ] || $(BIN)/playwright install chromium \
 		|| echo "No browser could be installed: the tests of the page are skipped"
 	@touch $@
 

@@ -1,9 +1,6 @@
-"""How close two results must be, and the checker of types and shapes."""
+"""How close two results must be."""
 
 import numpy as np
-from beartype import BeartypeConf, beartype
-
-typechecked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int may stand for a float
 
 
 def agree(ours, theirs, within=1e-12):

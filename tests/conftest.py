@@ -4,6 +4,7 @@ Property tests try the same examples on every machine and in any order. `make fu
 random instead; what it finds becomes an ``@example`` of the test.
 """
 
+import gc
 import random
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 import surroundings  # noqa: F401 (it sets the environment, before torch)
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
 from published import pytest_runtest_makereport as pytest_runtest_makereport
+from signatures import checking_signatures
 
-with install_import_hook("vesalius.equations", "agreement.typechecked"):
+with checking_signatures():
     from vesalius.equations import find, tracing
 
 # How long an example takes depends on what else the machine does, so it decides nothing.
@@ -27,6 +28,14 @@ UNHURRIED = {
 settings.register_profile("same examples", derandomize=True, **UNHURRIED)
 settings.register_profile("fuzz", derandomize=False, print_blob=True, **UNHURRIED)
 settings.load_profile("same examples")
+
+gc.disable()  # until all is imported, which it would look through again and again
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays to the end, so the garbage collector need not look at it."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,8 +1,8 @@
 """The command line as people and scripts run it: a process with its output and exit code.
 
 Loading Python and PyTorch takes longer than most commands do. So a process that has loaded both,
-and done nothing else, waits and forks for each command. A command with an environment or an input
-of its own, and one where that of the tests has changed, starts from nothing.
+and done nothing else, waits and forks for each command. A command with an environment that says how
+Python starts, or with another option of a process, starts from nothing.
 """
 
 import atexit
@@ -19,19 +19,33 @@ from tempfile import TemporaryDirectory
 
 SECONDS = 1800  # after which a command hangs; a busy machine is slow
 STREAMS = ("out", "err")
+AT_START = ("PYTHON", "OMP_", "LANG", "LC_", "LD_")
+"""Variables that are read when Python and its libraries start begin with one of these."""
+NOTHING_COMPILED = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""On a full disk Python would keep half a compiled module, and fail to read it ever after."""
 
 
-def vesalius(*arguments, **options):
-    if options or _environment() != _server().environment:
+def vesalius(*arguments, env=None, input="", **options):
+    env = _environment() if env is None else env
+    changes = _server().changes(env)
+    if options or any(name.startswith(AT_START) for name in changes):
         command = [sys.executable, "-m", "vesalius", *arguments]
-        settings = {"capture_output": True, "text": True, "timeout": SECONDS, "env": os.environ}
-        return subprocess.run(command, **settings | options)
-    return _server().run(["vesalius", *arguments])[0]
+        settings = {"capture_output": True, "text": True, "timeout": SECONDS, "input": input}
+        return subprocess.run(command, env=env, **settings, **options)
+    return _server().run(["vesalius", *arguments], [changes], input)[0]
 
 
 def scripts(script, *arguments, environments=({},)):
     """Processes that run a script at the same time, one for each environment."""
     return _server().run([str(script), *arguments], environments)
+
+
+def code(text, *arguments):
+    """A process that runs this code."""
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "code.py"
+        script.write_text(text, encoding="utf-8")
+        return scripts(script, *arguments)[0]
 
 
 def shown(*arguments):
@@ -47,14 +61,15 @@ def is_complaint(text):
     return last.startswith("vesalius: ") and (not before or before[0].startswith("Usage: vesalius"))
 
 
-def on_a_full_disk(*arguments, room=4096, **options):
+def on_a_full_disk(*arguments, room=4096, env=None, **options):
     """The same where no file can grow beyond some bytes, as on a disk that is full."""
     import resource
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    return vesalius(*arguments, preexec_fn=limit, **options)
+    environment = {**(env or _environment()), **NOTHING_COMPILED}
+    return vesalius(*arguments, preexec_fn=limit, env=environment, **options)
 
 
 def _environment():
@@ -77,9 +92,16 @@ class Server:
         self.process = subprocess.Popen(command, text=True, env=self.environment, **streams)
         atexit.register(self.process.communicate)  # its end is that of what it reads
 
-    def run(self, command, environments=({},)):
+    def changes(self, environment):
+        """What makes the environment of the process another: values by name, None for none."""
+        names = self.environment.keys() | environment.keys()
+        both = {name: (self.environment.get(name), environment.get(name)) for name in names}
+        return {name: new for name, (old, new) in both.items() if old != new}
+
+    def run(self, command, environments=({},), given=""):
         with TemporaryDirectory() as folder:
-            what = {"command": [*map(str, command)], "at": os.getcwd()}
+            (Path(folder) / "in").write_text(given, encoding="utf-8")
+            what = {"command": [*map(str, command)], "at": os.getcwd(), "given": f"{folder}/in"}
             requests = [
                 {**what, "environment": environment, "to": f"{folder}/{number}"}
                 for number, environment in enumerate(environments)
@@ -123,11 +145,15 @@ def _forked(request):
     return child
 
 
-def _run(command, at, environment, to):
+def _run(command, at, environment, to, given=os.devnull):
     """What ``python -m vesalius`` or ``python script.py`` does; the exit code."""
     os.chdir(at)
-    os.environ |= environment
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for name, value in environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    os.dup2(os.open(given, os.O_RDONLY), 0)
+    sys.stdin = os.fdopen(0, closefd=False)
     for number, name in enumerate(STREAMS, 1):
         os.dup2(os.open(f"{to}.{name}", os.O_WRONLY | os.O_CREAT), number)
     sys.argv[:] = command

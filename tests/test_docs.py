@@ -3,14 +3,12 @@
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from layers import LAYERS
-from processes import vesalius
+from processes import code, vesalius
 
 from vesalius.equations import OneHot, embed, one_hot
 
@@ -63,7 +61,7 @@ def test_the_readmes_python_runs():
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     assert blocks
     for block in blocks:
-        done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)
+        done = code(block)
         assert done.returncode == 0, done.stderr
         expected = re.findall(r"print\(.*\)  # (.*)", block)
         assert done.stdout.splitlines() == expected
@@ -130,12 +128,11 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert "".join(ways[1]) == "".join(ways[0])
 
 
-@pytest.mark.parametrize("name", ["own-weights.md", "attention.md", "analyses.md"])
-def test_the_pages_code_runs(name, tmp_path):
+@pytest.mark.parametrize("name", ["own-weights.md", "attention.md", "analyses.md", "generation.md"])
+def test_the_pages_code_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / name).read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
-    )
+    examples = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
+    done = code(examples)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", code)
+    assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", examples)

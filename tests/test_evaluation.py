@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import vesalius
+from processes import NOTHING_COMPILED, vesalius
 from published import published
 from strategies import filled, small
 from surroundings import own_cache
@@ -432,7 +432,7 @@ def test_the_table_says_how_many_tokens_are_unknown(file):
 def test_what_cannot_be_kept_is_said_in_a_line_and_changes_nothing(tmp_path, file, cache, most):
     (tmp_path / "file").write_text("")
     limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most else None
-    environment = {**os.environ, "VESALIUS_CACHE": str(tmp_path / cache)}
+    environment = {**os.environ, "VESALIUS_CACHE": str(tmp_path / cache), **NOTHING_COMPILED}
     done = vesalius("evaluate", "ffnn", str(file), "--json", env=environment, preexec_fn=limit)
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()

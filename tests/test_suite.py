@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from jaxtyping import Float, TypeCheckError
+from signatures import checked, typechecked
 from surroundings import own_cache
 
+from vesalius.equations import add_positions
 from vesalius.machine import cache_folder
 
 
@@ -28,6 +31,22 @@ def test_every_test_draws_the_same(_: int) -> None:
     assert random.random() == random.Random(2024).random()
     assert np.random.rand() == np.random.RandomState(2024).rand()
     assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(2024)))
+
+
+def test_signatures_are_checked_of_every_kind_of_call_and_of_all_results() -> None:
+    X = np.ones((2, 3))
+    for _ in range(2):
+        assert add_positions(X, X).shape == (2, 3)
+        with pytest.raises(TypeCheckError):
+            add_positions(X, X[:, :1])
+
+    @checked(typechecker=typechecked)
+    def positive(x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
+        return x[x > 0]
+
+    assert len(positive(np.ones(2))) == len(positive(np.ones(2))) == 2
+    with pytest.raises(TypeCheckError):
+        positive(np.array([1.0, -1.0]))
 
 
 def test_tests_have_a_home_and_a_cache_of_their_own(tmp_path: Path) -> None:

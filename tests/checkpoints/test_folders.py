@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import code, scripts
 from strategies import filled, small
 
 from vesalius.checkpoints import exchanging, files, pickled
@@ -131,12 +130,7 @@ KILLING = Path(__file__).with_name("killed_saving.py")
 @pytest.mark.parametrize("layout", ["vesalius", "huggingface"])
 @pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_path, kills, layout):
-    done = subprocess.run(
-        [sys.executable, str(KILLING), str(tmp_path / "model"), str(kills), layout],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    (done,) = scripts(KILLING, tmp_path / "model", kills, layout)
     assert done.returncode == 0, done.stderr
     times, outcomes, halfway = map(int, done.stdout.split())
     assert times == kills
@@ -240,9 +234,8 @@ filled(small("gpt2")).save(Path(sys.argv[1]))
 
 
 def test_a_process_killed_while_saving_leaves_no_model_but_a_folder_known_by_its_name(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "model")]
-    done = subprocess.run(command, env=environment, timeout=600)
+    tests = str(Path(__file__).parents[1])
+    done = code(f"import sys; sys.path.insert(0, {tests!r}){KILLED}", tmp_path / "model")
     assert done.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".saving-")

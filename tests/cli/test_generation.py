@@ -4,12 +4,14 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 from processes import SECONDS, is_complaint, shown, vesalius
+from surroundings import KERNELS
 
 import vesalius as package
 from vesalius.cli.generation import picture
@@ -25,6 +27,8 @@ def _compiled():
 
 
 def test_compiling_is_said_once_and_what_was_compiled_is_kept(tmp_path):
+    kept = shutil.ignore_patterns("*feedforward_step*")  # the others take long to compile
+    shutil.copytree(KERNELS, tmp_path / "kernels", ignore=kept)
     arguments = ("generate", "ffnn", "It was", "-n", "3")
     first, second = (
         vesalius(*arguments, env={**os.environ, "VESALIUS_CACHE": str(tmp_path)}) for _ in range(2)
@@ -119,7 +123,8 @@ def test_an_interrupt_ends_the_line_and_leaves_with_130():
         while len(said) < 200:
             ready, _, _ = select.select([process.stdout], [], [], SECONDS)
             assert ready, "no text came"
-            said += os.read(process.stdout.fileno(), 65536)
+            said += (piece := os.read(process.stdout.fileno(), 65536))
+            assert piece, process.stderr.read()
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130

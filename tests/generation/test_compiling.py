@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import NOTHING_COMPILED
 
 import vesalius
 
@@ -37,7 +38,7 @@ def run(cache, most=None):
 
     done = subprocess.run(
         [sys.executable, str(cache.parent / "kernel.py")],
-        env={**os.environ, "VESALIUS_CACHE": str(cache)},
+        env={**os.environ, "VESALIUS_CACHE": str(cache), **NOTHING_COMPILED},
         capture_output=True,
         text=True,
         preexec_fn=limit,

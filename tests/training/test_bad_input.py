@@ -481,7 +481,8 @@ class Stop(Callback):
             run.stop("told")
 
 
-def test_a_full_disk_leaves_the_older_checkpoint(tmp_path, command):
+def test_a_full_disk_leaves_the_older_checkpoint(tmp_path, command, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # which would keep halves of modules
     recipe = small_recipe("gpt2", tmp_path, **SHORT)
     file = written(recipe, tmp_path / "recipe.toml")
     train(recipe, tmp_path / "run", callbacks=[Stop(3)])
