@@ -28,6 +28,12 @@ TEXT = "He shook his"
 class ModelChanged(VesaliusError):
     """A model whose files are others than those that were read."""
 
+    def __init__(self, title: str) -> None:
+        super().__init__(
+            f"the files of {title} have changed since they were read, so that what was computed "
+            f"is not theirs any more; open it anew to read them as they are now"
+        )
+
 
 class Entry:
     """One model, loaded when it is first asked for; ``lock`` lets heavy work in one at a time."""
@@ -58,10 +64,7 @@ class Entry:
         if self._model is not None and _files(self._model) != self._files:
             self._model, self._digest = None, ""
             self.edition += 1
-            raise ModelChanged(
-                f"the files of {self.title} have changed since they were read, so that what was "
-                f"computed is not theirs any more; open it anew to read them as they are now"
-            )
+            raise ModelChanged(self.title)
         if self._model is None:
             self._model = load(self.name)
             self._files = _files(self._model)

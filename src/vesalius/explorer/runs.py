@@ -15,7 +15,7 @@ from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, VesaliusError, WrongKind
-from vesalius.explorer.catalogue import Catalogue, Entry
+from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
 from vesalius.model import Model
 from vesalius.traces import Trace
 
@@ -63,8 +63,10 @@ class Runs:
     def __getitem__(self, key: str) -> Run:
         with self._lock:
             run = self._runs.get(key)
-            if run is None or run.edition != run.entry.edition:
+            if run is None:
                 raise UnknownRun("this run is not kept here; post its text again")
+            if run.edition != run.entry.edition:
+                raise ModelChanged(run.entry.title)
             self._runs.move_to_end(key)
             return run
 
