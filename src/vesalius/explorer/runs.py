@@ -101,9 +101,10 @@ class Runs:
     ) -> Run:
         key, clean = (key_of(entry.digest(model), ids, some) for some in (cuts, ()))
         with self._lock:
-            if key in self._runs:
+            known = self._runs.get(key)
+            if known is not None and known.edition == entry.edition:
                 self._runs.move_to_end(key)
-                return self._runs[key]
+                return known
         begun = time.perf_counter()
         if is_long(model, len(ids)):
             before = self[clean].trace if cuts else None
