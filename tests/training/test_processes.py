@@ -68,6 +68,7 @@ def alone(tmp_path_factory):
     return one
 
 
+@pytest.mark.slow  # the others are given what torchrun gives its processes
 def test_two_processes_under_torchrun_lose_as_much_as_one(alone, tmp_path):
     assert same(alone("gpt2"), torchrun(2, "gpt2", tmp_path, tmp_path / "two"))
 
