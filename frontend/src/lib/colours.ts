@@ -46,9 +46,11 @@ export function sequential(p: number, dark: boolean, hue: "score" | "output"): R
 
 export const css = ([r, g, b]: RGB): string => `rgb(${r} ${g} ${b})`;
 
-/** Whether white is read more easily on it than black. */
+const linear = (c: number): number => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+
+/** Whether white has more contrast on it than black, by the luminance that the eye sees. */
 export function isDark([r, g, b]: RGB): boolean {
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 140;
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) < 0.179;
 }
 
 /** The size below which all but one in two hundred values lie. */
