@@ -104,6 +104,15 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script that finds what some people could not read or reach."""
+    script = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
+    if not script.exists():
+        missing("axe-core is not installed; 'make page' brings it")
+    return script.read_text()
+
+
 def missing(reason: str) -> None:
     """A test that cannot run is skipped; where CI is true, it fails."""
     if os.environ.get("CI") == "true":

@@ -127,13 +127,13 @@ class Heads(Pictured):
         if self.targets:
             few = ", ".join(dict.fromkeys(self.targets))
             yield f"effects are about {few if len(few) <= 200 else few[:199] + '…'}"
-        names = list(self.table)
+        names = [name for name, scores in self.table.items() if not np.isnan(scores).all()]
         rows = []
         for head in self.sorted_by(by):
             cells = [_shown(head.scores[name], name) for name in names]
             at = () if head.offset is None else (f"{head.offset[0]:+d}, {head.offset[1]:+d}",)
             rows.append((head.name, *cells, *at))
-        heads = ["head", *(name.replace("_", " ") for name in names)]
+        heads = ["head", *(name.replace("_", "\n") for name in names)]
         heads += ["strongest"] if self.strongest is not None else []
         yield Table(heads, rows, right=tuple(range(1, len(heads))))
         over = (f"{name} {n:,}" for name, n in self.queries.items())
