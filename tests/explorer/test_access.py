@@ -10,7 +10,7 @@ ROOMS = (
     *("/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]", "/gpt/dissect?spine=words", "/bert/dissect"),
     *("/gpt/heads", "/lstm/heads", "/gpt/words", "/gpt/ledger", "/gpt/runs"),
 )
-LOOKS = (("light", 1280), ("dark", 1280), ("light", 640), ("dark", 375))
+LOOKS = (("light", 1280), ("light", 640), ("dark", 375))
 """Colours and widths; 640 pixels are what 200 % leave of 1,280."""
 
 
