@@ -118,6 +118,7 @@ def test_the_public_names_are_those():
         "equations",
         "errors",
         "evaluate",
+        "example",
         "families",
         "fill",
         "from_trace",

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
-from vesalius.dissection import Reading, read
+from vesalius.dissection import Reading, again
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
@@ -147,11 +147,11 @@ class Replay:
 def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> Steps:
     """The steps that depend on those ``changed``, with ``cuts`` at zero; all others are known."""
     assert trace.model is not None
-    again = trace.graph.dependents(changed)
-    known = {name: trace[name] for name in trace if name not in again}
-    edit = {name: np.zeros_like for name in cuts if name in again}
+    moved = trace.graph.dependents(changed)
+    known = {name: trace[name] for name in trace if name not in moved}
+    edit = {name: np.zeros_like for name in cuts if name in moved}
     with tracing(edit=edit, known=known) as steps:
-        read(trace.model, trace.ids).run()
+        again(trace).run()
     return steps
 
 
@@ -160,14 +160,12 @@ def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
     for name in cuts:
         trace.graph.step(name)
     found = replayed(trace, cuts, cuts)
-    again, steps = {step.name: step for step in found}, Steps()
+    anew, steps = {step.name: step for step in found}, Steps()
     for step in trace.steps:
-        steps.append(again.get(step.name, step))
+        steps.append(anew.get(step.name, step))
     steps.passed, steps.called = dict(trace.steps.passed), set(trace.steps.called)
     steps.edited = found.edited
-    graph = trace.graph
-    cut = Trace(trace.model, trace.ids, steps, trace.family, layers=graph.layers, given=graph.given)
-    return cut, len(again)
+    return trace.with_steps(steps), len(anew)
 
 
 def each(tasks: Sequence[Callable[[], Outcome]], what: str, progress: Progress) -> list[Outcome]:
