@@ -26,7 +26,7 @@ from vesalius.traces import Trace
 if TYPE_CHECKING:
     from vesalius.inputs import Source
 
-    Given = str | Sequence[int] | tuple[str, str] | Encoded | Source | Input
+    Given = str | Sequence[int] | tuple[str, str] | Source | Input
     """What a model reads: a text, token ids, or for images and series a file or an array; BERT a
     pair of texts too."""
 
@@ -45,8 +45,8 @@ def dissect(
 
     ``text`` is a text or token ids, for BERT a pair of texts too; for models of images and series
     an array (height x width x channels, channels x time) or a file, of which ``index`` is the one
-    to read where it holds several. They are scaled as the model's ``preprocessing.json`` says, unless they are ``raw``;
-    ``invert`` turns dark into bright.
+    to read where it holds several. They are scaled as the model's ``preprocessing.json`` says,
+    unless they are ``raw``; ``invert`` turns dark into bright.
 
     ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow. A
     key may be a pattern, ``"P[2,*]"``, with a token position, ``"H[2]@5"``, or with cells as NumPy
@@ -98,14 +98,14 @@ def read(
         pair = _pair(model, text)
         ids = _ids(model, text) if pair is None else pair.ids
         given = OneHot(ids, model.parameters.E.shape[1])
-        more = {} if pair is None else {"segments": pair.segments}
+        more: dict[str, Any] = {} if pair is None else {"segments": pair.segments}
         return Reading(model, given, ids, more, {"given": np.asarray(ids), **more})
     index = None if index is None else arguments.whole("index", index, least=0)
     found = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
     about = {"classes": class_names(model), "prepared": found.prepared, "given": found.values}
     about["tokens"] = position_names(model, found)
-    more = {} if found.real is None else {"real": found.real}
-    return Reading(model, found.values, [], more, about)
+    real = {} if found.real is None else {"real": found.real}
+    return Reading(model, found.values, [], real, about)
 
 
 def trace_of(
@@ -151,8 +151,9 @@ def again(trace: Trace) -> Reading:
     assert trace.model is not None
     graph = trace.graph
     if not reads_arrays(trace.model):
-        segments = graph.segments
-        return read(trace.model, trace.ids if segments is None else Encoded(trace.ids, [], segments))
+        if graph.segments is None:
+            return read(trace.model, trace.ids)
+        return read(trace.model, Encoded(trace.ids, [], list(graph.segments)))
     assert graph.given is not None
     real = trace.real()
     known = None if real is None else real[: graph.given.shape[1]]

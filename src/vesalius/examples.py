@@ -75,9 +75,7 @@ class Shelf:
                 f"fetch it with: vesalius data get {self.corpus}"
             )
         if not 0 <= number < len(self.held):
-            raise WrongLength(
-                f"{self.corpus} has examples 0 to {len(self.held) - 1}, got {number}"
-            )
+            raise WrongLength(f"{self.corpus} has examples 0 to {len(self.held) - 1}, got {number}")
         if isinstance(self.held, Images):
             values = np.moveaxis(self.held.pixels[number], 0, 2)
             values = values[:, :, 0] if values.shape[2] == 1 else values

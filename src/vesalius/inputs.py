@@ -269,7 +269,7 @@ def read_pixels(model: Model, given: "Source", invert: bool = False) -> Input:
     """
     side, levels = _side_and_levels(model)
     if isinstance(given, str | os.PathLike) and Path(given).suffix.lower() in SUFFIXES:
-        picture, source = read_picture(given, None, 1, invert), str(given)
+        picture, source = read_picture(Path(given), None, 1, invert), str(given)
     else:
         named = isinstance(given, str | os.PathLike)
         array = read_array(given) if named else _array(given, "an image: height x width")  # type: ignore[arg-type]

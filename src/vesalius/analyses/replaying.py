@@ -164,7 +164,7 @@ def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
     for step in trace.steps:
         steps.append(anew.get(step.name, step))
     steps.passed, steps.called = dict(trace.steps.passed), set(trace.steps.called)
-    steps.edited = found.edited
+    steps.edited = trace.steps.edited | found.edited
     return trace.with_steps(steps), len(anew)
 
 

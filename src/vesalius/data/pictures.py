@@ -56,6 +56,11 @@ def read_picture(
     except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, FileNotFoundError | UnusableData):
             raise
+        if isinstance(error, Image.DecompressionBombError):
+            raise UnusableData(
+                f"{file} claims to have more pixels than a picture may; "
+                f"expected at most {PIXELS:,} in all: make it smaller first"
+            ) from error
         raise BrokenFile(f"{file} cannot be read as PNG or JPEG: {error}") from error
     turned = ("turned upright",) if upright.size != image.size else ()
     made = _made(upright, side, channels, invert, str(file))

@@ -11,8 +11,9 @@ import numpy as np
 
 from vesalius import naming
 from vesalius.counting import count
-from vesalius.errors import UnknownModel, WrongKind, nearest
-from vesalius.families import FAMILIES, family_of
+from vesalius.errors import UnknownModel, nearest
+from vesalius.explorer.offering import offered
+from vesalius.families import family_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 
@@ -67,10 +68,13 @@ class Entry:
                 "context": model.config.symbols().get("n_max"),
                 "count": count(model).to_json(),
                 "text": self._text(model),
+                **offered(model),
             }
 
     def _text(self, model: Model) -> str:
-        """What a page reads first; token ids, where there is no tokenizer."""
+        """What a page reads first: token ids, where there is no tokenizer; no text of pictures."""
+        if family_of(model.config).reads != "text":
+            return ""
         if model.tokenizer is None:
             most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
             return " ".join(map(str, range(most)))
@@ -85,7 +89,7 @@ class Catalogue:
         if given is not None:
             self._add(given)
         for name in (DEFAULT, *specimens()):
-            if FAMILIES[card(name).family].reads == "text" and name not in self.entries:
+            if name not in self.entries:
                 self.entries[name] = Entry(name, f"specimen:{name}", card(name).title)
 
     def _add(self, given: str) -> None:
@@ -97,12 +101,8 @@ class Catalogue:
             key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
             key = f"{key}-2" if key in specimens() else key
             entry = Entry(key, given, folder)
-        with entry.at_work() as model:  # what cannot be read is said before the page opens
-            family = family_of(model.config)
-            if family.reads != "text":
-                raise WrongKind(
-                    f"the explorer reads text so far; {family.name} reads {family.reads}"
-                )
+        with entry.at_work():  # what cannot be read is said before the page opens
+            pass
         self.entries[entry.key] = entry
 
     def __getitem__(self, key: str) -> Entry:

@@ -111,6 +111,9 @@ def figure(model: Model) -> dict[str, Any]:
     wide = "" if one else " × n"
     tied = symbols.get("untied") is False or "mlm_head" in symbols
     out = {"parameters": "Eᵀ, tied"} if tied else _set(counted, "U")
+    if family_of(model.config).reads in ("images", "series"):
+        drawn.add("box", "classes", "z", shape=f"{symbols['Y']:,}", **_set(counted, "Πʸ"))
+        return drawn.to_json()
     drawn.add("box", "logits", "z" if one else "Z", shape=f"{symbols['V']:,}{wide}", **out)
     drawn.add("box", "softmax", "y_hat" if one else "Y_hat", shape=f"{symbols['V']:,}{wide}")
     return drawn.to_json()

@@ -1,4 +1,4 @@
-"""Runs by what they are of: a model, token ids and cuts give one hash, and one trace."""
+"""Runs by what they are of: a model, what it reads and cuts give one hash, and one trace."""
 
 import hashlib
 import json
@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from vesalius import __version__, arguments
+from vesalius import __version__
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
-from vesalius.errors import UnknownStep, VesaliusError, WrongKind
+from vesalius.errors import UnknownStep, VesaliusError
 from vesalius.explorer.catalogue import Catalogue, Entry
+from vesalius.explorer.reading import Asked, What, what
+from vesalius.explorer.uploads import Uploads
 from vesalius.model import Model
 from vesalius.traces import Trace
 
@@ -38,6 +40,8 @@ class Run:
     """How many steps were computed; with cuts, only those that depend on them."""
     clean: str
     """The run without cuts: its own key where there are none."""
+    what: What
+    """What was read."""
     answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was asked about it before."""
 
@@ -50,7 +54,7 @@ class Runs:
     """The runs that are kept, by their keys."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
+        self.catalogue, self.uploads = catalogue, Uploads()
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = Lock()
 
@@ -61,16 +65,21 @@ class Runs:
             self._runs.move_to_end(key)
             return self._runs[key]
 
-    def make(self, model: str, text: str | Sequence[int], cuts: Sequence[str] = ()) -> Run:
-        """The run of a text or of token ids; made once, however often it is asked for."""
+    def make(self, model: str, asked: Asked, cuts: Sequence[str] = ()) -> Run:
+        """The run of what is asked for; made once, however often."""
         entry = self.catalogue[model]
         with entry.at_work() as loaded:
-            ids = _ids(loaded, text)
-            clean = self._one(entry, loaded, ids, ())
-            return self._one(entry, loaded, ids, tuple(sorted(set(cuts)))) if cuts else clean
+            read = what(loaded, asked, self.uploads)
+            clean = self._one(entry, loaded, read, ())
+            return self._one(entry, loaded, read, tuple(sorted(set(cuts)))) if cuts else clean
 
-    def _one(self, entry: Entry, model: Model, ids: list[int], cuts: tuple[str, ...]) -> Run:
-        key, clean = (_key(entry.digest(model), ids, some) for some in (cuts, ()))
+    def uncut(self, run: Run) -> Run:
+        """The same run without its cuts, kept or made anew."""
+        with run.entry.at_work() as model:
+            return self._one(run.entry, model, run.what, ())
+
+    def _one(self, entry: Entry, model: Model, read: What, cuts: tuple[str, ...]) -> Run:
+        key, clean = (_key(entry.digest(model), read.key, some) for some in (cuts, ()))
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
@@ -79,10 +88,10 @@ class Runs:
         if cuts:
             trace, again = with_cuts(self[clean].trace, cuts)
         else:
-            trace = dissect(model, ids)
+            trace = dissect(model, read.given, edit=read.edit)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(key, entry, trace, cuts, taken, again, clean)
+        run = Run(key, entry, trace, cuts, taken, again, clean, read)
         with self._lock:
             self._runs[key] = run
             total = sum(one.size for one in self._runs.values())
@@ -91,16 +100,8 @@ class Runs:
         return run
 
 
-def _ids(model: Model, text: str | Sequence[int]) -> list[int]:
-    if not isinstance(text, str):
-        return arguments.ids("ids", text)
-    if model.tokenizer is None:
-        raise WrongKind("this model has no tokenizer; give token ids in place of text")
-    return list(model.tokenizer.encode(text))
-
-
-def _key(digest: str, ids: list[int], cuts: tuple[str, ...]) -> str:
-    said = json.dumps([__version__, digest, ids, cuts])
+def _key(digest: str, read: str, cuts: tuple[str, ...]) -> str:
+    said = json.dumps([__version__, digest, read, cuts])
     return hashlib.sha256(said.encode()).hexdigest()[:24]
 
 

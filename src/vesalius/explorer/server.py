@@ -13,20 +13,24 @@ from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from vesalius import equations as eq
 from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
-from vesalius.explorer import telling
+from vesalius.examples import shelf
+from vesalius.explorer import seeing, telling
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.figures import figure
+from vesalius.explorer.reading import Asked
 from vesalius.explorer.runs import Run, Runs, UnknownRun
+from vesalius.explorer.uploads import UnknownUpload
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep)
+MISSING = (UnknownModel, UnknownRun, UnknownStep, UnknownUpload)
 """Errors about a thing that is not there."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
@@ -43,13 +47,25 @@ PLACE = re.compile(r"[\w.-]+(/dissect(/[^/]{1,200})?)?")
 
 
 class Wanted(BaseModel):
-    """A run: a model by its id, a text or token ids, and the steps to cut."""
+    """A run: a model by its id, what it is to read, and the steps to cut."""
 
     model_config = ConfigDict(extra="forbid")
     model: StrictStr
     text: StrictStr | None = None
+    second: StrictStr | None = None
     ids: list[StrictInt] | None = None
+    upload: StrictStr | None = None
+    example: StrictInt | None = None
+    index: StrictInt = 0
+    invert: StrictBool = False
+    masks: list[StrictInt] = Field(default=[], max_length=4096)
+    given: StrictInt | None = None
     cuts: list[StrictStr] = Field(default=[], max_length=256)
+
+    @property
+    def asked(self) -> Asked:
+        told = self.model_dump(exclude={"model", "cuts", "masks"})
+        return Asked(**told, masks=tuple(self.masks))
 
 
 def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
@@ -59,6 +75,7 @@ def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
     app.add_exception_handler(VesaliusError, _said)
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
+    _files(app, runs)
     _runs(app, runs)
     _page(app, page)
     return app
@@ -97,6 +114,40 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
         return {name: classed(entry) for name, entry in eq.REGISTRY.items()}
 
 
+def _files(app: FastAPI, runs: Runs) -> None:
+    """Pictures and series: those that a page brings, and examples of a model's corpus."""
+
+    def added(model: str, name: str, data: bytes) -> dict[str, Any]:
+        entry = runs.catalogue[model]
+        with entry.at_work() as loaded:
+            upload = runs.uploads.add(data, name)
+            return {"upload": upload.key, "count": len(runs.uploads.read(loaded, upload.key))}
+
+    @app.post("/api/uploads")
+    async def upload(request: Request, model: str, name: str = "") -> Any:
+        return await run_in_threadpool(added, model, name, await request.body())
+
+    @app.get("/api/models/{key}/examples/{number}")
+    def example(request: Request, key: str, number: int) -> Any:
+        with runs.catalogue[key].at_work() as model:
+            found = shelf(model)[number]
+        if found.values.dtype == np.uint8:
+            return Response(seeing.png(found.values), media_type="image/png")
+        return _values(request, f"{key}/{number}", found.values, "", "")
+
+    @app.get("/api/runs/{key}/picture")
+    def picture(key: str) -> Any:
+        data = seeing.read(runs[key])
+        return Response(data, media_type="image/png", headers={"cache-control": ASK})
+
+    @app.get("/api/runs/{key}/restored")
+    def restored(key: str, seed: int = 0, temperature: float = 1.0) -> Any:
+        run = runs[key]
+        with run.entry.at_work():
+            data = seeing.restored(run, seed, temperature)
+        return Response(data, media_type="image/png", headers={"cache-control": ASK})
+
+
 def _runs(app: FastAPI, runs: Runs) -> None:
     def known(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
         """What is worked out once: heavy work is done one at a time for each model."""
@@ -115,16 +166,13 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         if word is not None:
             return word
         run = runs[key]
-        clean = runs.make(run.entry.key, run.trace.ids) if run.cuts else run
+        clean = runs.uncut(run) if run.cuts else run
         return telling.target_of(clean, None, position).cells[0][0][0]
 
     @app.post("/api/runs")
     def post(wanted: Wanted) -> Any:
-        given = wanted.ids if wanted.text is None else wanted.text
-        if given is None or (wanted.ids is not None and wanted.text is not None):
-            raise WrongLength("a run is of a text or of ids; expected one of them")
         try:
-            run = runs.make(wanted.model, given, wanted.cuts)
+            run = runs.make(wanted.model, wanted.asked, wanted.cuts)
         except SequenceTooLong as error:
             return JSONResponse(_too_long(runs, wanted, error), 422)
         return {"id": run.key, "clean": run.clean, "milliseconds": run.milliseconds}

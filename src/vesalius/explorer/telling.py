@@ -6,15 +6,17 @@ from typing import Any
 import numpy as np
 
 from vesalius.analyses import lens as lenses
+from vesalius.analyses import targets
 from vesalius.analyses.attribution import attribute
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
 from vesalius.equations import Step, softmax
 from vesalius.equations.parameters import Array
-from vesalius.errors import WrongKind
+from vesalius.explorer import inputs
 from vesalius.explorer.runs import Run
 from vesalius.families import family_of
+from vesalius.model import Model
 from vesalius.steps import ATTENTION, summary_of
 
 CUT = ("P", "D")
@@ -36,13 +38,12 @@ def told(value: Any) -> Any:
 
 
 def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
-    """The words, what the likeliest is owed to, and every step by name."""
+    """What was read, what the likeliest outcome is owed to, and every step by name."""
     trace = run.trace
     assert trace.model is not None
     target = target_of(run, word, position)
-    found = attribute(trace, target.cells[0][0][0], _position(run, target))
-    tokenizer = trace.model.tokenizer
-    row = target.cells[0][0][0]
+    found = attribute(trace, *_wanted(run, target))
+    row, here = target.cells[0][0][0], _place(run, target, position)
     return {
         "id": run.key,
         "clean": run.clean,
@@ -52,17 +53,17 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "tokens": trace.tokens(),
         "surprisal": surprisal(run),
         "cuts": list(run.cuts),
-        "position": target.column if trace[target.step].ndim > 1 else len(trace.ids) - 1,
-        "masked": not family_of(trace.model.config).predicts_text,
+        "position": here,
+        "masked": not _goes_on(trace.model),
         "target": {
             "id": row,
-            "token": tokenizer.piece(row) if tokenizer else str(row),
+            "token": name_of(run, target.step, row),
             "step": target.step,
             "at": list(target.cells[0][0]),
             "logit": found.value,
             "probability": found.probability,
         },
-        "likeliest": vocabulary(run, "", 12, _position(run, target))["words"],
+        "likeliest": vocabulary(run, "", 12, position)["words"],
         "parts": [part.to_json() for part in found.parts],
         "sum": found.total,
         "difference": found.difference,
@@ -71,26 +72,67 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "milliseconds": run.milliseconds,
         "again": run.again,
         "dtype": trace.model.dtype,
+        **inputs.told(run, here),
     }
 
 
 def target_of(run: Run, word: int | None, position: int | None) -> Target:
-    """The likeliest word of the run without cuts, unless another is meant."""
-    if not words(run.trace):
-        raise WrongKind(f"this {run.trace.family} predicts no words; the explorer needs some")
-    return find(run.trace, word, position)
+    """The likeliest word or class of the run without cuts, unless another is meant.
+
+    Of a model that restores values it is one of them, of a model without a head one of its states.
+    """
+    trace = run.trace
+    step = next((name for name in targets.OUTPUTS if name in trace), f"H[{trace.graph.layers}]")
+    value = trace[step]
+    if step not in targets.OUTPUTS or step == "Omega_hat":
+        column = value.shape[1] - 1 if position is None else position
+        return find(trace, (step, word or 0, min(column, value.shape[1] - 1)))
+    return find(trace, word, position if value.ndim > 1 else None)
 
 
-def _position(run: Run, target: Target) -> int | None:
-    return target.column if run.trace[target.step].ndim > 1 else None
+def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
+    """A target as the analyses take it."""
+    cell = target.cells[0][0]
+    if target.step not in targets.OUTPUTS or target.step == "Omega_hat":
+        return (target.step, *cell), None
+    return cell[0], target.column if len(cell) > 1 else None
+
+
+def _place(run: Run, target: Target, position: int | None) -> int:
+    """The token that the page stands at; where all are read at once, any that is asked for."""
+    n = len(run.trace.tokens())
+    if len(target.cells[0][0]) > 1 and target.step != "Omega_hat":
+        return target.column
+    if position is not None and 0 <= position < n:
+        return position
+    real = run.trace.real()
+    if real is not None:
+        return int(np.flatnonzero(real)[-1])
+    return 0 if run.trace.class_names or target.step == "Omega_hat" else n - 1
+
+
+def name_of(run: Run, step: str, row: int) -> str:
+    """What a row of the outputs is called: a word, a class, or its number."""
+    trace = run.trace
+    if trace.class_names and step == "z":
+        return trace.class_names[row]
+    tokenizer = trace.model.tokenizer if trace.model else None
+    return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
+
+
+def _goes_on(model: Model) -> bool:
+    """Whether it predicts the next token: of a text, or of a picture."""
+    family = family_of(model.config)
+    pixels = family.reads == "pixels" and bool(getattr(model.config, "causal", True))
+    return family.predicts_text or pixels
 
 
 def surprisal(run: Run) -> list[float | None]:
     """The bits of each token, given those before it; of models that predict the next one."""
     trace = run.trace
     assert trace.model is not None
-    if "Y_hat" not in trace or not family_of(trace.model.config).predicts_text:
-        return [None] * len(trace.ids)
+    if "Y_hat" not in trace or not _goes_on(trace.model):
+        return [None] * len(trace.tokens())
     odds = trace["Y_hat"]
     with np.errstate(divide="ignore"):
         bits = [-float(np.log2(odds[token, i])) for i, token in enumerate(trace.ids[1:])]
@@ -99,7 +141,7 @@ def surprisal(run: Run) -> list[float | None]:
 
 def _step(run: Run, step: Step) -> dict[str, Any]:
     value = np.asarray(step.value)
-    rows, columns = _axes(step, len(run.trace.ids))
+    rows, columns = _axes(step, len(run.trace.tokens()))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
     short = summary_of(step)
     return {
@@ -124,7 +166,7 @@ def _axes(step: Step, n: int) -> tuple[str, str]:
         return "queries", "keys"
     if "head" in step.place:
         return ("tokens" if shape[0] == n else ""), ""
-    vocabulary = step.symbol in ("Z", "Y_hat", "z", "y_hat")
+    vocabulary = step.symbol in ("Z", "Y_hat", "z", "y_hat", "Omega_hat")
     columns = "tokens" if len(shape) > 1 and shape[1] == n else ""
     return ("vocabulary" if vocabulary else ""), columns
 
@@ -144,45 +186,49 @@ def cuttable(run: Run, layer: int) -> list[str]:
 
 
 def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
-    """What the target's probability would be with this step cut as well.
+    """What the target and its probability would be with this step cut as well.
 
-    Of one that is cut already: what it would be without that cut.
+    Of one that is cut already: what they would be without that cut.
     """
     target = target_of(run, word, position)
     after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
-    return {"name": name, "probability": target.probability(after)}
+    odds = target.probability(after)
+    return {"name": name, "probability": odds, "value": target.of(after)}
 
 
 def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str, Any]:
-    """The likeliest words that hold a text, with their places among all."""
-    odds = distribution(run, position)
-    assert run.trace.model is not None
-    tokenizer = run.trace.model.tokenizer
-    order = np.argsort(-odds, kind="stable")
+    """The likeliest words or classes that hold a text, with their places among all."""
+    column, odds, step = outcomes(run, position)
+    order = np.argsort(-column, kind="stable") if odds is not None else np.arange(len(column))
     listed: list[dict[str, Any]] = []
     wanted, found = search.lower(), 0
     for rank, i in enumerate(map(int, order), 1):
-        token = tokenizer.piece(i) if tokenizer else str(i)
+        token = name_of(run, step, i)
         if wanted and wanted not in token.lower():
             continue
         found += 1
         if len(listed) < k:
-            listed.append({"id": i, "token": token, "rank": rank, "probability": float(odds[i])})
+            likely = None if odds is None else float(odds[i])
+            one = {"id": i, "token": token, "rank": rank, "probability": likely}
+            listed.append(one | {"value": float(column[i])})
         elif not wanted:
             found = len(order)
             break
     return {"words": listed, "found": found, "size": len(order)}
 
 
-def distribution(run: Run, position: int | None) -> Array:
-    """The probabilities of all words after a token, or at a mask."""
+def outcomes(run: Run, position: int | None) -> tuple[Array, Array | None, str]:
+    """What the model gives, after a token or at a mask; its probabilities, if it has some."""
     target = target_of(run, None, position)
     value = np.asarray(run.trace[target.step], dtype=np.float64)
-    return softmax(value if value.ndim == 1 else value[:, target.column])
+    column = value if value.ndim == 1 else value[:, target.column]
+    return column, softmax(column) if target.likelihood else None, target.step
 
 
 def lens(run: Run) -> list[list[dict[str, Any]]]:
     """The likeliest word that each token's state gives after every layer, known as logit lens."""
+    if not run.trace.tells_odds:
+        return []
     found = lenses.lens(run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
@@ -200,7 +246,7 @@ def unfolded(run: Run, name: str, at: tuple[int, ...]) -> dict[str, Any]:
 def sources(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
     """What a head adds to the target, by the token that it read."""
     target = target_of(run, word, position)
-    found = attribute(run.trace, target.cells[0][0][0], _position(run, target), sources=name)
+    found = attribute(run.trace, *_wanted(run, target), sources=name)
     tokens = [part for part in found.parts if part.name.startswith(f"{name}:")]
     shares = {int(part.name.rpartition(":")[2]) - 1: part.share for part in tokens}
-    return {"name": name, "shares": [shares.get(i, 0.0) for i in range(len(run.trace.ids))]}
+    return {"name": name, "shares": [shares.get(i, 0.0) for i in range(len(run.trace.tokens()))]}
