@@ -46,6 +46,12 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await answered(path, init)).json() as Promise<T>;
 }
 
+/** A file as it is. */
+export async function sent<T>(path: string, file: Blob): Promise<T> {
+  const headers = { "content-type": "application/octet-stream" };
+  return (await answered(path, { method: "POST", headers, body: file })).json() as Promise<T>;
+}
+
 const named = (name: string): string => encodeURIComponent(name);
 
 export const stepPath = (run: string, name: string): string => `/api/runs/${run}/steps/${named(name)}`;
@@ -67,7 +73,12 @@ export async function values(
   columns: [number, number],
 ): Promise<Values> {
   const query = `?rows=${rows.join(":")}&columns=${columns.join(":")}`;
-  const response = await answered(stepPath(run, name) + query);
+  return fetched(stepPath(run, name) + query, name);
+}
+
+/** Numbers at an address, as little-endian float32. */
+export async function fetched(path: string, name: string): Promise<Values> {
+  const response = await answered(path);
   const [top, bottom] = range(response.headers.get("x-rows"));
   const [left, right] = range(response.headers.get("x-columns"));
   const view = new DataView(await response.arrayBuffer());

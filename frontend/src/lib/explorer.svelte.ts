@@ -1,7 +1,8 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { read, written, type Address } from "./address";
-import { Failure, get, post, sourcesPath, unfoldPath, values } from "./api";
+import { NOTHING, read, written, type Address } from "./address";
+import { Failure, get, post, sent, sourcesPath, unfoldPath, values } from "./api";
+import { beginning, maskable, wanted } from "./reading";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 const WINDOW = 256;
@@ -20,13 +21,15 @@ export class Explorer {
   place = $state.raw<Address>(read(new URL(location.href)));
   run = $state.raw<Summary | null>(null);
   clean = $state.raw<Summary | null>(null);
-  /** The target's probability with one part more cut, by the part's name. */
+  /** The target's probability, or value, with one part more cut, by the part's name. */
   effects = $state.raw<Record<string, number>>({});
   values = $state.raw<Values | null>(null);
   mask = $state.raw<Values | null>(null);
   unfolding = $state.raw<Unfolding | null>(null);
   shares = $state.raw<{ name: string; shares: number[] } | null>(null);
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
+  /** The series that was read, channels by time. */
+  series = $state.raw<Values | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
   /** A sentence that goes away again. */
@@ -103,6 +106,7 @@ export class Explorer {
     try {
       await this.followModel(late);
       if (late()) return;
+      if (!wanted(this.place, this.model!)) return this.wait();
       await this.followRun(late);
       if (late()) return;
       await this.followCursor(late);
@@ -116,6 +120,11 @@ export class Explorer {
     }
   }
 
+  /** Nothing is chosen yet: the page asks for a picture or a series. */
+  private wait(): void {
+    [this.run, this.clean, this.failure, this.busy] = [null, null, null, ""];
+  }
+
   private async followModel(late: () => boolean): Promise<void> {
     const key = this.place.model || this.models[0]!.id;
     if (this.model?.id !== key) {
@@ -125,18 +134,19 @@ export class Explorer {
       if (late()) return;
       [this.model, this.figure, this.run, this.clean] = [model, figure, null, null];
     }
-    if (!this.place.model || this.place.text === null) {
-      this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };
-      history.replaceState(history.state, "", written(this.place));
+    const place = { ...this.place, model: key, ...beginning(this.place, this.model!) };
+    if (written(place) !== written(this.place)) {
+      this.place = place;
+      history.replaceState(history.state, "", written(place));
     }
   }
 
   private async followRun(late: () => boolean): Promise<void> {
-    const { model, text, cuts, word, after } = this.place;
-    const meant = JSON.stringify([model, text, cuts, word, after]);
+    const { model, cuts, word, after } = this.place;
+    const given = wanted(this.place, this.model!);
+    const meant = JSON.stringify([model, given, cuts, word, after]);
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
-    const given = this.model?.tokenizer === null ? { ids: numbers(text ?? "") } : { text };
     const made = await post<Posted>("/api/runs", { model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
@@ -151,11 +161,21 @@ export class Explorer {
       [this.values, this.mask, this.unfolding, this.lens] = [null, null, null, []];
     }
     if (run !== this.run) [this.effects, this.shares] = [{}, null];
+    if (run.input?.kind !== "series") this.series = null;
+    else if (this.seriesOf !== clean.id) await this.followSeries(clean, late);
+    if (late()) return;
     [this.clean, this.run, this.meant] = [clean, run, meant];
   }
 
   /** What the run that is here is of. */
   private meant = "";
+  private seriesOf = "";
+
+  private async followSeries(run: Summary, late: () => boolean): Promise<void> {
+    const { channels, time } = run.input!;
+    const found = await values(run.id, "Omega", [0, channels], [0, time]);
+    if (!late()) [this.series, this.seriesOf] = [found, run.id];
+  }
 
   private kept = new Map<string, Summary>();
 
@@ -224,11 +244,11 @@ export class Explorer {
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
-      const found = await get<{ name: string; probability: number }[]>(
+      const found = await get<{ name: string; probability: number | null; value: number }[]>(
         `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,
       );
       if (late() && this.run !== run) return;
-      const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
+      const more = Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value]));
       this.effects = { ...this.effects, ...more };
       if (late()) return;
     }
@@ -278,29 +298,53 @@ export class Explorer {
     this.go({ cuts });
   }
 
+  /** Hide a token from the model, or show it again. */
+  hide(place = this.run?.position ?? -1): void {
+    if (!this.run || !this.model || !maskable(this.run, this.model, place)) {
+      this.note = this.model?.masks ? "this token is no word that can be masked" : "m hides a token of a model that restores some; this one restores none";
+      return;
+    }
+    const { masks } = this.place;
+    const shown = masks.includes(place);
+    const rest = shown ? masks.filter((one) => one !== place) : [...masks, place].sort((a, b) => a - b);
+    this.go({ masks: rest, after: shown && rest.length ? rest[0]! : place, word: null, at: null });
+  }
+
+  /** Read another picture or series; the cursor stays where it is, if it can. */
+  look(at: Partial<Address>): void {
+    this.go({ ...NOTHING, masks: [], word: null, after: null, at: null, ...at });
+  }
+
+  /** Bring a file to the server, and read it. */
+  async bring(file: File): Promise<void> {
+    this.busy = `reading ${file.name}`;
+    try {
+      const query = new URLSearchParams({ model: this.place.model, name: file.name });
+      const { upload } = await sent<{ upload: string }>(`/api/uploads?${query}`, file);
+      this.look({ upload });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   undo(): void {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
 
   /** The command that unfolds the number at the cursor; cuts are for Python. */
   get command(): string {
-    const { text, step } = this.place;
-    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
+    const read = this.run?.command;
+    if (!read) return "";
+    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(read)} ${quoted(this.place.step)} ${this.at.join(" ")}`;
   }
 
   /** The line of Python that gives the number at the cursor. */
   get python(): string {
-    const { text, cuts, step } = this.place;
+    const { cuts, step } = this.place;
     const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
     const more = edit ? `, edit={${edit}}` : "";
-    const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
-    return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
+    return `vs.dissect(${JSON.stringify(this.model?.name)}, ${this.run?.python}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
   }
-}
-
-/** Token ids, as one types them for a model without a tokenizer. */
-function numbers(text: string): number[] {
-  return text.split(/[\s,]+/).filter(Boolean).map(Number);
 }
 
 /** A word as a shell takes it. */

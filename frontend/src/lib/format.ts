@@ -36,6 +36,11 @@ export function percent(p: number): string {
   return `${rounded(100 * p, 1)} %`;
 }
 
+/** A probability, or the value of what has none. */
+export function outcome(probability: number | null, value: number): string {
+  return probability === null ? number(value) : percent(probability);
+}
+
 export function decimals(x: number, digits: number): string {
   return (x < 0 ? MINUS : "") + rounded(x, digits);
 }

@@ -10,7 +10,8 @@ export const KEYS: [string, string][] = [
   ["Backspace", "fold again"],
   ["x", "cut the head or network"],
   ["u", "undo the last cut"],
-  ["/", "the text"],
+  ["/", "the text, picture or series"],
+  ["m", "mask the token, or show it"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -48,6 +49,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
+    case "m": return () => explorer.hide();
     case "/": return acts.text;
     case "?": return acts.help;
     case "y": return () => void copy(explorer);
@@ -102,6 +104,10 @@ function unfold(explorer: Explorer): void {
 }
 
 export async function copy(explorer: Explorer, text = explorer.python): Promise<void> {
+  if (!text) {
+    explorer.note = "no command reads this input; y copies the Python line";
+    return;
+  }
   try {
     await navigator.clipboard.writeText(text);
     explorer.note = `copied: ${text}`;

@@ -10,6 +10,10 @@ from vesalius.families import family_of
 from vesalius.model import Model
 
 
+BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
+"""Examples of specimens to begin with: those that they are not quite sure of."""
+
+
 def offered(model: Model) -> dict[str, Any]:
     """What a model reads, and what there is for it to begin with."""
     reads = family_of(model.config).reads
@@ -21,6 +25,7 @@ def offered(model: Model) -> dict[str, Any]:
         "accepts": accepted(model),
         "examples": [],
         "corpus": "",
+        "begins": None,
         "more": 0,
     }
     if reads != "text":
@@ -29,5 +34,8 @@ def offered(model: Model) -> dict[str, Any]:
         except VesaliusError:  # a model of one's own, whose corpus nobody knows
             return told
         told["examples"] = [{"number": number, "label": label} for number, label in found.few]
+        numbers = [number for number, _ in found.few]
+        wanted = BEGINS.get(family_of(model.config).name)
+        told["begins"] = wanted if wanted in numbers else next(iter(numbers), None)
         told |= {"corpus": found.corpus, "more": found.count}
     return told

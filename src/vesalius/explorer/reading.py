@@ -197,7 +197,9 @@ def _array(model: Model, asked: Asked, uploads: Uploads) -> What:
         one = read_input(model, held.values, invert=asked.invert)
         told = _example(model, held.number)
         told += ", invert=True" if asked.invert else ""
-        found = What(one, told, label=held.label, source=f"{shelf(model).corpus} {held.number}")
+        found = What(
+            one, told, label=held.label, source=f"example {held.number} of {shelf(model).corpus}"
+        )
     return _covered(model, replace(found, prepared=one.prepared, hint=one.hint), asked.masks)
 
 
@@ -241,7 +243,7 @@ def _pixels(model: Model, asked: Asked, uploads: Uploads) -> What:
     else:
         held = shelf(model)[arguments.whole("example", asked.example, least=0)]
         one = read_pixels(model, held.values, asked.invert)
-        source, label = f"{shelf(model).corpus} {held.number}", held.label
+        source, label = f"example {held.number} of {shelf(model).corpus}", held.label
     ids = pixel_tokens(model, one.values)
     python = "" if asked.example is None else _example(model, asked.example)
     whole = [int(i) for i in one.values]
@@ -255,7 +257,8 @@ def _pixels(model: Model, asked: Asked, uploads: Uploads) -> What:
         ids = [levels if place in hidden else i for place, i in enumerate(ids)]
         return replace(found, given=ids, hidden=hidden, masks=tuple(hidden), python=str(ids))
     most = len(ids) - 1
-    count = (most + 1) // 2 if asked.given is None else asked.given
+    across = round(len(whole) ** 0.5)
+    count = (most + 1 + across) // 2 if asked.given is None else asked.given  # amid a row
     if not 0 <= count <= most:
         raise WrongLength(f"of this picture 0 to {most} pixels can be given, got {count}")
     some = ids[: count + 1]
