@@ -323,7 +323,8 @@ export class Explorer {
       const { upload } = await sent<{ upload: string }>(`/api/uploads?${query}`, file);
       this.look({ upload });
     } catch (error) {
-      this.fail(error);
+      this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+      this.busy = ""; // what was read before is still here
     }
   }
 

@@ -2,10 +2,11 @@
 
 import type { Values } from "./types";
 
-export function lines(series: Values, wide: number, high: number, margin: number): string[] {
+/** Drawn on the scale of another series, if one is said. */
+export function lines(series: Values, wide: number, high: number, margin: number, scale = series): string[] {
   const { rows, columns, data } = series;
   let [least, most] = [Infinity, -Infinity];
-  for (const value of data) [least, most] = [Math.min(least, value), Math.max(most, value)];
+  for (const value of scale.data) [least, most] = [Math.min(least, value), Math.max(most, value)];
   const span = most - least || 1;
   const y = (value: number): number => margin + ((high - 2 * margin) * (most - value)) / span;
   return Array.from({ length: rows }, (_, c) =>

@@ -1,6 +1,7 @@
 /* What a run is of, as the address has it and as the server is asked. */
 
 import type { Address } from "./address";
+import { Failure } from "./api";
 import type { ModelInfo, Summary } from "./types";
 
 /** What a page begins with, where the address says nothing. */
@@ -25,7 +26,10 @@ export function wanted(place: Address, model: ModelInfo): Record<string, unknown
 
 /** Token ids, as one types them for a model without a tokenizer. */
 function numbers(text: string): number[] {
-  return text.split(/[\s,]+/).filter(Boolean).map(Number);
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  const odd = words.find((word) => !/^\d{1,15}$/.test(word));
+  if (odd !== undefined) throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
+  return words.map(Number);
 }
 
 const SPECIAL = /^\[(CLS|SEP|PAD|UNK|class)\]$/;

@@ -9,7 +9,6 @@ from vesalius.explorer.uploads import accepted
 from vesalius.families import family_of
 from vesalius.model import Model
 
-
 BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
 """Examples of specimens to begin with: those that they are not quite sure of."""
 

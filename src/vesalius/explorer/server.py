@@ -225,9 +225,12 @@ def _too_long(runs: Runs, wanted: Wanted, error: SequenceTooLong) -> dict[str, A
     with runs.catalogue[wanted.model].at_work() as model:
         limit = model.config.symbols().get("n_max")
         if limit and wanted.text is not None and model.tokenizer is not None:
-            ids = model.tokenizer.encode(wanted.text)
-            about |= {"tokens": len(ids), "limit": limit}
-            about["fitting"] = model.tokenizer.decode(ids[-limit:])
+            (bare,) = model.tokenizer.encode_many([wanted.text], framed=False)
+            count = len(model.tokenizer.encode(wanted.text))
+            about |= {"tokens": count, "limit": limit}
+            if not wanted.second:
+                kept = bare[-(limit - (count - len(bare))) :]  # special tokens need places too
+                about["fitting"] = model.tokenizer.decode(kept)
     return about
 
 

@@ -84,10 +84,18 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
     trace = run.trace
     step = next((name for name in targets.OUTPUTS if name in trace), f"H[{trace.graph.layers}]")
     value = trace[step]
+    if position is None and run.what.masks:
+        position = run.what.masks[0]
     if step not in targets.OUTPUTS or step == "Omega_hat":
-        column = value.shape[1] - 1 if position is None else position
-        return find(trace, (step, word or 0, min(column, value.shape[1] - 1)))
+        last = value.shape[1] - 1
+        column = last if position is None else position - _ahead(run, step)
+        return find(trace, (step, word or 0, min(max(0, column), last)))
     return find(trace, word, position if value.ndim > 1 else None)
+
+
+def _ahead(run: Run, step: str) -> int:
+    """Tokens before the first column: a class token has no values to restore."""
+    return len(run.trace.tokens()) - int(run.trace[step].shape[1])
 
 
 def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
@@ -101,14 +109,14 @@ def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
 def _place(run: Run, target: Target, position: int | None) -> int:
     """The token that the page stands at; where all are read at once, any that is asked for."""
     n = len(run.trace.tokens())
-    if len(target.cells[0][0]) > 1 and target.step != "Omega_hat":
-        return target.column
+    if len(target.cells[0][0]) > 1:
+        return target.column + _ahead(run, target.step)
     if position is not None and 0 <= position < n:
         return position
     real = run.trace.real()
     if real is not None:
         return int(np.flatnonzero(real)[-1])
-    return 0 if run.trace.class_names or target.step == "Omega_hat" else n - 1
+    return 0 if run.trace.class_names else n - 1
 
 
 def name_of(run: Run, step: str, row: int) -> str:
