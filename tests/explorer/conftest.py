@@ -19,7 +19,7 @@ SERVE = """
 import json, sys
 from pathlib import Path
 from vesalius.explorer.serving import explorer
-found = explorer(port=0, page=Path(sys.argv[1]))
+found = explorer(*sys.argv[2:], port=0, page=Path(sys.argv[1]))
 print(json.dumps(found.to_json()), flush=True)
 found.run()
 """
@@ -46,8 +46,8 @@ class Served:
         return httpx.Client(base_url=self.base, headers=headers, timeout=120, **settings)
 
 
-def served_from(page: Path) -> Iterator[Served]:
-    command = [sys.executable, "-c", SERVE, str(page)]
+def served_from(page: Path, *model: str) -> Iterator[Served]:
+    command = [sys.executable, "-c", SERVE, str(page), *model]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -59,13 +59,19 @@ def served_from(page: Path) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def own() -> tuple[str, ...]:
+    """A model beside the specimens; a module may have one."""
+    return ()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, own: tuple[str, ...]) -> Iterator[Served]:
     """The server; where the page is not built, with one in its place."""
     page = PAGE
     if not (PAGE / "index.html").exists():
         page = tmp_path_factory.mktemp("page")
         (page / "index.html").write_text("<!doctype html><title>Vesalius</title>")
-    yield from served_from(page)
+    yield from served_from(page, *own)
 
 
 @pytest.fixture(scope="module")

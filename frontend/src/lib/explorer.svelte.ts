@@ -299,7 +299,7 @@ export class Explorer {
   }
 
   /** Hide a token from the model, or show it again. */
-  hide(place = this.run?.position ?? -1): void {
+  hide(place = this.place.after ?? this.run?.position ?? -1): void {
     if (!this.run || !this.model || !maskable(this.run, this.model, place)) {
       this.note = this.model?.masks ? "this token is no word that can be masked" : "m hides a token of a model that restores some; this one restores none";
       return;

@@ -111,6 +111,8 @@ export interface Summary {
   command: string;
   /** Of a pair: 0 or 1 for each token. */
   segments: number[];
+  /** The letters that tokens are some bytes of, by place. */
+  within: Record<string, string>;
   masks: number[];
   /** What the masks hide, by place. */
   behind: Record<string, string>;

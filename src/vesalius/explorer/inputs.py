@@ -18,6 +18,7 @@ def told(run: Run, here: int) -> dict[str, Any]:
         "python": read.python,
         "command": read.command,
         "segments": list(trace.graph.segments or []),
+        "within": _within(run),
         "masks": list(read.masks),
         "behind": {place: _name(run, token) for place, token in read.hidden.items()},
         "hidden": _hidden(run, here),
@@ -29,6 +30,28 @@ def told(run: Run, here: int) -> dict[str, Any]:
         "hint": read.hint,
         "input": _seen(run),
     }
+
+
+def _within(run: Run) -> dict[int, str]:
+    """The letters that tokens are only some of the bytes of, by place."""
+    tokenizer = run.trace.model.tokenizer if run.trace.model else None
+    if tokenizer is None or not tokenizer.byte_level:
+        return {}
+    found: dict[int, str] = {}
+    begun, first = b"", 0
+    for place, token in enumerate(run.trace.ids):
+        first = first if begun else place
+        begun += tokenizer.bytes_of(token)
+        try:
+            letters = begun.decode()
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                begun = b""  # bytes of no letter
+            continue
+        if place > first:
+            found |= dict.fromkeys(range(first, place + 1), letters)
+        begun = b""
+    return found
 
 
 def _hidden(run: Run, here: int) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from vesalius.explorer.runs import Run
 from vesalius.families import family_of
 from vesalius.generation.decoding import generate
 from vesalius.model import Model
+
+DRAWING = Lock()
+"""Pictures are drawn one at a time, apart from other work: no number of a page waits for one."""
 
 
 def png(pixels: Array) -> bytes:
@@ -44,7 +48,8 @@ def restored(run: Run, seed: int, temperature: float) -> bytes:
         return png(_patches(run, model))
     _require_pixels(run)
     if getattr(model.config, "causal", True):
-        made = generate(model, run.trace.ids, seed=seed, temperature=temperature).ids
+        with DRAWING:
+            made = generate(model, run.trace.ids, seed=seed, temperature=temperature).ids
         pixels = [*run.trace.ids[1:], *made]
     else:
         best = run.trace["Y_hat"].argmax(axis=0)
