@@ -1,7 +1,7 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
 import { NOTHING, read, written, type Address } from "./address";
-import { Failure, get, post, sent, sourcesPath, unfoldPath, values } from "./api";
+import { Failure, fetched, get, post, sent, sourcesPath, unfoldPath, values } from "./api";
 import { beginning, maskable, wanted } from "./reading";
 import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
@@ -172,8 +172,7 @@ export class Explorer {
   private seriesOf = "";
 
   private async followSeries(run: Summary, late: () => boolean): Promise<void> {
-    const { channels, time } = run.input!;
-    const found = await values(run.id, "Omega", [0, channels], [0, time]);
+    const found = await fetched(`/api/runs/${run.id}/series`, "series");
     if (!late()) [this.series, this.seriesOf] = [found, run.id];
   }
 

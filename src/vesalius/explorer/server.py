@@ -19,7 +19,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import SequenceTooLong, UnknownModel, UnknownStep, VesaliusError, WrongLength
+from vesalius.errors import (
+    SequenceTooLong,
+    UnknownModel,
+    UnknownStep,
+    VesaliusError,
+    WrongKind,
+    WrongLength,
+)
 from vesalius.examples import shelf
 from vesalius.explorer import seeing, telling
 from vesalius.explorer.catalogue import Catalogue
@@ -139,6 +146,14 @@ def _files(app: FastAPI, runs: Runs) -> None:
     def picture(key: str) -> Any:
         data = seeing.read(runs[key])
         return Response(data, media_type="image/png", headers={"cache-control": ASK})
+
+    @app.get("/api/runs/{key}/series")
+    def series(request: Request, key: str) -> Any:
+        run = runs[key]
+        given = run.trace.graph.given
+        if given is None or given.ndim != 2:
+            raise WrongKind(f"this run of {run.trace.family} is of no series")
+        return _values(request, f"{key}/series", given, "", "")
 
     @app.get("/api/runs/{key}/restored")
     def restored(key: str, seed: int = 0, temperature: float = 1.0) -> Any:
