@@ -46,6 +46,7 @@ bench: install .venv-peers/bench  ## beside peers, in one run; wants a quiet mac
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/generation.py --write
+	$(BIN)/python benchmarks/explorer.py --write
 
 specimens: install  ## train what ships with the package; hours
 	$(BIN)/python recipes/specimens.py

@@ -20,11 +20,13 @@ from vesalius import specimens
 from vesalius.analyses.ablation import Ablation
 from vesalius.analyses.attribution import Attribution
 from vesalius.analyses.differences import Difference
+from vesalius.analyses.gates import Gates, Written
 from vesalius.analyses.gradients import Gradient
 from vesalius.analyses.heads import Heads
 from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
 from vesalius.analyses.unfolding import Unfolding
+from vesalius.analyses.words import Contexts, Projection
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -35,6 +37,7 @@ from vesalius.equations import Equation, numbered, unnumbered
 from vesalius.evaluation import Evaluation, Measures
 from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
+from vesalius.figures import PARTS, Figure, figure
 from vesalius.filling import Filling, NextSentence
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
@@ -276,7 +279,8 @@ def python_page() -> str:
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Embeddings, Classification, Inspection)
-RESULTS += (Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gradient, Difference)
+RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
+RESULTS += (Gradient, Difference, Projection, Contexts)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:
@@ -324,16 +328,20 @@ def json_page() -> str:
     gpt, bert = vesalius.load("gpt"), vesalius.load("bert")
     trace, draws = vesalius.dissect(gpt, "He shook his"), list[Draw]()
     generated = vesalius.generate(gpt, "He shook his", 1, on_draw=lambda _, d: draws.append(d))
+    memory = vesalius.gates(vesalius.dissect("lstm", "He shook his"))
     shown = {
         "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
         "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
         "Trace, `dissect`": trace.to_json(),
+        "Figure, `figure`": figure(gpt).to_json(),
         "Unfolding, `unfold`": vesalius.unfold(trace, "Z", 769, 2).to_json(),
         "Attribution, `attribute`": vesalius.attribute(trace, " head").to_json(),
         "Ablation, `ablate`": vesalius.ablate(gpt, "He shook his").to_json(),
         "Patching, `patch`": vesalius.patch(gpt, "He shook his", "He opened his").to_json(),
         "Lens, `lens`": vesalius.lens(trace, " head").to_json(),
         "Heads, `heads`": vesalius.heads(gpt, "He shook his").to_json(),
+        "Gates, `gates`": memory.to_json(),
+        "Written, `gates --unit`": memory.written(31).to_json(),
         "Gradient, `gradient`": vesalius.gradient(gpt, "He shook his").to_json(),
         "Difference, `diff`": vesalius.diff(gpt, gpt, "He shook", dtype_b="int8").to_json(),
         "Model": gpt.to_json(),
@@ -373,6 +381,84 @@ NAMED = ("config", "bytes", "also", "decode_state_bytes")
 """Objects whose keys are names."""
 
 
+def figures_page() -> str:
+    """What can be drawn, and what it looks like."""
+    rows = []
+    for name, kind in PARTS.items():
+        numbers = kind.figures if isinstance(kind.figures, str) else " ".join(kind.figures.values())
+        found = ", ".join(sorted(set(numbers.split()), key=int))
+        place = f"{name}[{kind.place}]" if kind.place else name
+        with_text = "needed" if kind.draw is None else "shows" if kind.live else ""
+        rows.append(f"| `{place}` | {found} | {kind.says} | {with_text} |")
+    drawn = [
+        f"![{text}]({name})\n\n{text}: `{command}`" for name, (text, command, _) in DRAWN.items()
+    ]
+    parts = [
+        "# Figures",
+        NOTE,
+        "Any model or part of it as the paper draws it, from its configuration: bottom to top, "
+        "dimensions at the left, parameter sets and their counts at the right.",
+        "```sh\n"
+        "vesalius figure gpt2 --out gpt2.svg              # the whole; a size needs no weights\n"
+        'vesalius figure gpt "block[3]" --out block.png   # a part, of layer 3\n'
+        "vesalius figure bert 24                          # by its number in the paper\n"
+        'vesalius figure gpt "query[3,4]" --text "He shook his" --out query.svg  # with numbers\n'
+        "vesalius figure lstm --list                      # which parts there are\n"
+        "```",
+        "In Python, `vs.figure(model, part, text)` gives the same, which a notebook shows, "
+        "`save` writes, and whose `parts` tell what every id of the SVG stands for: a step of "
+        "`vs.dissect`, as `mu[3,4]`, or a path of `model.parameters`, as `Phi[3].Gamma`, with its "
+        "count. A trace may stand in the model's place, an edited one too. Where a name is a "
+        "specimen's and a family's, the specimen is drawn; `family:lstm` draws the family.",
+        "\n".join(
+            ["| part | figures | shows | a text |", "| --- | --- | --- | --- |", *rows],
+        ),
+        "Not every model has every part: gates are an LSTM's, heads a transformer's. A file is SVG "
+        "or PNG; for PDF, Inkscape, a browser or `rsvg-convert -f pdf -o a.pdf a.svg` convert the "
+        "SVG. It has fixed colours, light or `--theme dark`; their names are classes too "
+        "(`fill-state`), so that a page can say them anew.",
+        *drawn,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+DRAWN = {
+    "figures-gpt2.svg": ("GPT-2", "vesalius figure gpt2", ("gpt2",)),
+    "figures-bert.svg": ("BERT with both heads", "vesalius figure bert", ("bert",)),
+    "figures-lstm.svg": ("An LSTM", "vesalius figure lstm", ("lstm",)),
+    "figures-ffnn.svg": ("A feedforward model", "vesalius figure ffnn tokens", ("ffnn", "tokens")),
+    "figures-vit.svg": ("A vision transformer", "vesalius figure vit tokens", ("vit", "tokens")),
+    "figures-tst.svg": ("A masked series", "vesalius figure tst input", ("tst", "input")),
+    "figures-block.svg": (
+        "A block of variant 1",
+        "vesalius figure transformer block",
+        ("transformer", "block"),
+    ),
+    "figures-parameters.svg": (
+        "All parameters",
+        "vesalius figure gpt parameters",
+        ("gpt", "parameters"),
+    ),
+    "figures-query.svg": (
+        "Attention by example",
+        'vesalius figure gpt "query[3,4]" --text "He shook his"',
+        (),
+    ),
+    "figures-heads.svg": (
+        "All heads of a layer",
+        'vesalius figure gpt "attention[3]" --text "He shook his"',
+        (),
+    ),
+    "figures-gate.svg": (
+        "A gate at work",
+        'vesalius figure lstm "forget[2]" --text "He shook his"',
+        (),
+    ),
+}
+"""Pictures of the page, and the commands that draw them. Those of a configuration are the same on
+every machine, and are checked; numbers of a text may differ in their last digit."""
+
+
 def recipes_page() -> str:
     parts = [
         "# Recipes",
@@ -407,6 +493,12 @@ PAGES = {
     "commands.md": commands_page,
     "rosetta.md": rosetta_page,
     "count-gpt2.svg": picture_of_count,
+    "figures.md": figures_page,
+    **{
+        name: functools.partial(lambda of: figure(*of).svg, of)
+        for name, (_, _, of) in DRAWN.items()
+        if of
+    },
 }
 
 if __name__ == "__main__":

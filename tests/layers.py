@@ -5,7 +5,7 @@ LAYERS = [
     {"cli"},
     {"explorer"},
     {"analyses"},
-    {"classification", "verification", "evaluation", "conversion", "inspection"},
+    {"classification", "figures", "verification", "evaluation", "conversion", "inspection"},
     {"peers"},
     {"training"},
     {"dissection", "filling", "embedding"},
@@ -19,6 +19,7 @@ LAYERS = [
     {"models", "naming"},
     {"families"},
     {"equations", "recipes", "specimens"},
+    {"notebooks"},
     {"extras", "machine", "views", "arguments"},
     {"errors"},
 ]

@@ -24,8 +24,8 @@ STREAMS = ("out", "err")
 def vesalius(*arguments, **options):
     if options or _environment() != _server().environment:
         command = [sys.executable, "-m", "vesalius", *arguments]
-        settings = {"capture_output": True, "text": True, "timeout": SECONDS}
-        return subprocess.run(command, **settings, **options)
+        settings = {"capture_output": True, "text": True, "timeout": SECONDS, "env": os.environ}
+        return subprocess.run(command, **settings | options)
     return _server().run(["vesalius", *arguments])[0]
 
 
@@ -73,7 +73,8 @@ class Server:
         self.environment = _environment()
         command = [sys.executable, __file__]
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(command, text=True, **streams)
+        # Said, because readline writes COLUMNS where Python's own environment does not see it.
+        self.process = subprocess.Popen(command, text=True, env=self.environment, **streams)
         atexit.register(self.process.communicate)  # its end is that of what it reads
 
     def run(self, command, environments=({},)):

@@ -52,8 +52,10 @@ def calls(gpt, bert, tmp_path_factory):
         "embed": (vs.embed, {"model": gpt, "texts": ["abc", "b"]}),
         "similar": (vs.similar, {"model": gpt, "query": "a"}),
         "similar texts": (vs.similar, {"model": gpt, "query": "a", "among": ["b", "c"]}),
+        "neighbours": (vs.neighbours, {"model": gpt, "word": "a"}),
         "fill": (vs.fill, {"model": bert, "text": "the [MASK]."}),
         "next_sentence": (vs.next_sentence, {"model": bert, "first": "a", "second": "b"}),
+        "figure": (vs.figure, {"model": gpt, "part": "head", "text": "abc"}),
         "evaluate": (vs.evaluate, {"model": gpt, "corpus": str(folder / "a.txt")}),
         "create": (vs.create, {"family": "rnn", "embedding": 2, "vocabulary": 3}),
         "train": (vs.train, {"recipe": str(folder / "none.toml"), "folder": str(folder / "run")}),
@@ -77,8 +79,9 @@ def calls(gpt, bert, tmp_path_factory):
 
 
 CALLS = (
-    *("generate", "embed", "similar", "similar texts", "fill", "next_sentence", "evaluate"),
-    *("create", "train", "encode", "encode_many", "encode_with_offsets", "encode_pair", "decode"),
+    *("generate", "embed", "similar", "similar texts", "neighbours", "fill"),
+    *("next_sentence", "figure", "evaluate", "create", "train", "encode", "encode_many"),
+    *("encode_with_offsets", "encode_pair", "decode"),
     *("piece", "bytes_of", "continues", "id_of", "words", "sentences", "train_byte_pairs"),
     *("train_word_pieces", "train_characters", "train_words", "read_tokenizer"),
 )

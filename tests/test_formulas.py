@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vesalius.families.formulas import value_of, with_numbers
+from vesalius.families.typesetting import total, typeset
 
 SYMBOLS = {"d_e": 3, "M": 2, "V": 1000, "zeta": 1, "n": 5}
 
@@ -35,3 +36,21 @@ def test_a_formula_agrees_with_the_same_line_of_python(d_e, M, n):
 def test_what_is_no_formula_is_our_own_mistake(text):
     with pytest.raises(AssertionError, match="cannot read the formula"):
         value_of(text, SYMBOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("d_e |V|", r"d_{e}\,|V|"),
+        ("2 d_e² − ζ (n + 1)", r"2\,d_{e}^2 - \zeta\,(n + 1)"),
+        ("segments d_e", r"\mathrm{segments}\,d_{e}"),
+    ],
+)
+def test_a_formula_is_typeset(text, latex):
+    assert typeset(text) == latex
+
+
+def test_sums_of_parts_and_numbers_are_typeset():
+    assert total("E + (L − 1) Φ[l] + Ξ₁[l]") == r"E + (L - 1)\,\Phi_{l} + \Xi_{1,l}"
+    assert total("backbone + Πᴺ") == r"\text{backbone} + \Pi^N"
+    assert typeset("d_e |V|", {"d_e": 768, "V": 50257}) == r"768 \times 50{,}257"

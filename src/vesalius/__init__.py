@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from vesalius.analyses.ablation import ablate as ablate
     from vesalius.analyses.attribution import attribute as attribute
     from vesalius.analyses.differences import diff as diff
+    from vesalius.analyses.gates import gates as gates
     from vesalius.analyses.gradients import gradient as gradient
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.patching import patch as patch
     from vesalius.analyses.unfolding import unfold as unfold
+    from vesalius.analyses.words import contexts as contexts
+    from vesalius.analyses.words import neighbours as neighbours
+    from vesalius.analyses.words import project as project
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from vesalius.examples import example as example
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
+    from vesalius.figures import figure as figure
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
     from vesalius.generation.decoding import generate as generate
@@ -55,11 +60,13 @@ _NAMES = {
     "analyses.ablation": ("ablate",),
     "analyses.attribution": ("attribute",),
     "analyses.differences": ("diff",),
+    "analyses.gates": ("gates",),
     "analyses.gradients": ("gradient",),
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),
     "analyses.patching": ("patch",),
     "analyses.unfolding": ("unfold",),
+    "analyses.words": ("contexts", "neighbours", "project"),
     "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect",),
@@ -69,6 +76,7 @@ _NAMES = {
     "evaluation": ("evaluate",),
     "examples": ("example",),
     "families": ("configuration", "random_parameters"),
+    "figures": ("figure",),
     "filling": ("fill", "next_sentence"),
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),

@@ -144,7 +144,7 @@ def parameters(config: Config) -> int:
     return _size(whole, symbols)
 
 
-def count(model: "ModelLike", **changes: Setting) -> Count:
+def count(model: "ModelLike | Config", **changes: Setting) -> Count:
     """Count the parameters of a named size, a family or a model, with some settings changed.
 
     Of a specimen or a folder the weights are looked at too, unless a setting is changed.
@@ -277,7 +277,9 @@ def _label(equation: str) -> str:
     return f"§{equation}" if "." in equation else f"Fig. {equation}"
 
 
-def cost(model: "ModelLike", length: int | None = None, batch: int = 1, **changes: Setting) -> Cost:
+def cost(
+    model: "ModelLike | Config", length: int | None = None, batch: int = 1, **changes: Setting
+) -> Cost:
     """What a named size, a family or a model costs: operations by equation, memory of training.
 
     That is on ``batch`` sequences of ``length``, its longest unless said.

@@ -311,7 +311,7 @@ def similar(
     others = embed(model, texts, what, truncate=truncate, progress=progress).vectors
     assert not isinstance(others, list), "one vector a text"
     scores = DISTANCES[distance](others, found)
-    return [Neighbour(texts[i], float(scores[i])) for i in _order(scores, distance)[:top]]
+    return [Neighbour(texts[i], float(scores[i])) for i in order(scores, distance)[:top]]
 
 
 def _similar_words(model: Model, query: str, top: int, distance: str) -> list[Neighbour]:
@@ -322,12 +322,12 @@ def _similar_words(model: Model, query: str, top: int, distance: str) -> list[Ne
         raise NotInVocabulary(f"{query!r} is not in the vocabulary; expected words that are")
     scores = DISTANCES[distance](model.parameters.E.T, _static(model, ids))
     left_out = {*ids, *special.values()}
-    ranked = (int(i) for i in _order(scores, distance) if int(i) not in left_out)
+    ranked = (int(i) for i in order(scores, distance) if int(i) not in left_out)
     # An embedding may have more rows than there are words.
     words = ((i, piece) for i in ranked if (piece := tokenizer.piece(i)))
     return [Neighbour(piece, float(scores[i])) for i, piece in islice(words, top)]
 
 
-def _order(scores: Array, distance: str) -> Array:
+def order(scores: Array, distance: str) -> Array:
     """Indices, nearest first."""
     return np.argsort(-scores if distance == "cosine" else scores, kind="stable")

@@ -51,6 +51,10 @@ class UnknownStep(VesaliusError, KeyError):
         return str(self.args[0])
 
 
+class UnknownPart(VesaliusError):
+    """A part that the model does not have, or that no figure shows."""
+
+
 class TokenOutOfRange(VesaliusError):
     """A token id outside the vocabulary."""
 

@@ -57,7 +57,7 @@ class Graph:
 
     def find(self, name: str) -> Operand | None:
         if name in self._steps:
-            return Operand("step", name, np.asarray(self._steps[name].value))
+            return Operand("step", name, arrayed(self._steps[name].value))
         if name in self.steps.passed:
             raise UnknownStep(f"this needs {name}, which was not recorded; record all steps")
         if name == "Omega" and self.given is not None:
@@ -92,8 +92,7 @@ class Graph:
         step = self.step(name)
         if self.saved is not None:
             return list(self.saved[name])
-        value = np.asarray(step.value)
-        wide = value.shape[1] if value.ndim > 1 else 1
+        wide = step.shape[1] if len(step.shape) > 1 else 1
         return self.rule(step).operands(self, step.place, wide)
 
     def dependents(self, names: Collection[str]) -> set[str]:
@@ -127,3 +126,8 @@ class Graph:
                     found.add(name)
                     waiting.append(name)
         return found
+
+
+def arrayed(value: Any) -> Any:
+    """A value as an array; one whose columns are computed when asked for stays what it is."""
+    return value if hasattr(value, "ndim") else np.asarray(value)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, naming
+from vesalius import arguments, naming, notebooks
 from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, preprocessor, tables
 from vesalius.checkpoints.locations import Location, Locations
 from vesalius.checkpoints.plain import read_json
@@ -35,6 +35,7 @@ from vesalius.errors import (
 )
 from vesalius.families import FAMILIES, HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
+from vesalius.families.costs import leaves
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.views import Part, Shown, Table, shown_value
@@ -155,6 +156,12 @@ class Model(Shown):
         yield self._headline()
         yield Table(heads, rows, right=(2,), prose=(3,), title=title)
         yield self._words()
+
+    def _repr_html_(self) -> str:
+        family, _, rest = self._headline().partition(", ")
+        parts = family_of(self.config).components(self.config)
+        sets = [notebooks.Set(*one) for one in leaves(parts, self.config.symbols())]
+        return notebooks.of_model((family, rest), sets, list(self.view())[1:])
 
     def _headline(self) -> str:
         return f"{self.family}, {self._parameters():,} parameters, {self.dtype}"

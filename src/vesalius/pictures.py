@@ -173,11 +173,16 @@ def save(svg: str, file: str | Path) -> None:
     if file.suffix == ".svg":
         file.write_text(svg, encoding="utf-8")
     elif file.suffix == ".png":
-        import resvg_py as resvg
-
-        file.write_bytes(bytes(resvg.svg_to_bytes(svg_string=svg, zoom=2)))
+        file.write_bytes(png(svg))
     else:
         raise WrongKind(f"a picture is saved as .svg or .png, got {str(file)!r}")
+
+
+def png(svg: str) -> bytes:
+    """A picture in pixels, two for each unit."""
+    import resvg_py as resvg
+
+    return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=2))
 
 
 def _colour(value: float, limit: float, signed: bool) -> tuple[str, bool]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments
+from vesalius import arguments, notebooks
 from vesalius import equations as eq
+from vesalius.capabilities import predicts_next
 from vesalius.checkpoints import files, plain
 from vesalius.equations import Steps
 from vesalius.equations.parameters import Array
@@ -22,7 +23,7 @@ from vesalius.errors import BrokenFile, UnknownStep, WrongKind
 from vesalius.families import family_of
 from vesalius.graph import Graph
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.steps import Summary, overview, summary_of
+from vesalius.steps import ATTENTION, Summary, overview, summary_of
 from vesalius.views import Part, Shown, Table, counted
 
 SHOWN = 12
@@ -107,6 +108,27 @@ class Trace(Mapping[str, Array], Shown):
         yield from self.told(everything=False)
         yield from self.outcome(10)
 
+    def _repr_html_(self) -> str:
+        size = counted(len(self.steps), "step")
+        bits = zip(self.tokens(), self.surprisal(), strict=True)
+        heads = [
+            notebooks.Head(step.name, step.place["layer"], step.place["head"], step.value)
+            for step in self.steps
+            if step.symbol in ATTENTION and "head" in step.place
+        ]
+        given = list(bits) if self.ids else self.input()
+        parts = (*self.told(everything=False), *self.outcome(10))
+        return notebooks.of_trace((self.family, size), given, self._asked(), heads, parts)
+
+    def _asked(self) -> tuple[str, list[tuple[int, str, float]]]:
+        """The likeliest classes or words, and where: masked models are asked at the mask."""
+        if self.class_names:
+            return "classes", self.best(10)
+        tokens = self.tokens() if "Y_hat" in self else []
+        if "[MASK]" not in tokens or self.surprisal()[-1] is not None:
+            return "likeliest", self.best(10)
+        return "likeliest at [MASK]", self.likeliest(10, tokens.index("[MASK]"))
+
     def told(self, everything: bool) -> Iterator[Part]:
         """What was read, and the steps; those inside heads if ``everything`` is wanted."""
         yield f"{self.family}: {self.input()}"
@@ -149,10 +171,22 @@ class Trace(Mapping[str, Array], Shown):
             return [str(i) for i in self.ids]
         return [self.model.tokenizer.piece(i) for i in self.ids]
 
-    def likeliest(self, count: int = 10) -> list[tuple[int, str, float]]:
-        """The likeliest words after the last token (masked models: at it), with probabilities."""
+    def surprisal(self) -> list[float | None]:
+        """The bits of each token, given those before it; of models that predict the next one."""
+        following = self.model is not None and predicts_next(self.model)
+        if "Y_hat" not in self or not following:
+            return [None] * len(self.tokens())
+        odds = self["Y_hat"]
+        with np.errstate(divide="ignore"):
+            return [None, *(-float(np.log2(odds[id, i])) for i, id in enumerate(self.ids[1:]))]
+
+    def likeliest(self, count: int = 10, position: int = -1) -> list[tuple[int, str, float]]:
+        """The likeliest words after a token (masked models: at it), the last unless said."""
         count = arguments.whole("count", count, least=0)
-        return self._ranked(self._distribution()[:, -1], count)
+        odds = self._distribution()
+        n = odds.shape[1]
+        position = arguments.whole("position", position, least=-n, below=n)
+        return self._ranked(odds[:, position], count)
 
     def classes(self, count: int | None = None) -> list[tuple[int, str, float]]:
         """The classes of an image or series: number, name and probability, the likeliest first."""

@@ -36,6 +36,15 @@ def test_heads_are_sorted_by_what_is_asked(tmp_path):
     assert "queries that had such a position" in table
 
 
+def test_gates_tell_where_a_memory_was_written(tmp_path):
+    file = tmp_path / "gates.svg"
+    asked = ["gates", "lstm", "He shook his", "--unit", "31", "--json", "--plot", str(file)]
+    told = json.loads(shown(*asked))
+    assert sum(told["shares"]) == pytest.approx(told["value"], abs=1e-6)
+    assert file.read_text().startswith("<svg")
+    assert "holds most at" in shown("gates", "rnn", "He shook his", "--layer", "1")
+
+
 def test_models_without_a_tokenizer_read_ids_and_those_of_images_files(tmp_path):
     told = json.loads(shown("lens", "igpt", "1 2 3", "--target", "2", "--json"))
     assert told["target"]["target"]["cells"][0]["at"] == [2, 2]
@@ -52,6 +61,7 @@ def test_models_without_a_tokenizer_read_ids_and_those_of_images_files(tmp_path)
         (["lens", "gpt", "He", "--position", "4"], "position must be below"),
         (["heads", "lstm", "He"], "lstm has no attention heads"),
         (["heads", "gpt", "He", "--by", "nothing"], "unknown score 'nothing'"),
+        (["gates", "gpt", "He"], "gpt2 has no gates"),
         (["heads", "gpt"], "Missing argument 'TEXT...'"),
     ],
 )

@@ -18,8 +18,11 @@ from vesalius.explorer.server import PAGE
 SERVE = """
 import json, sys
 from pathlib import Path
+from vesalius.analyses import recomputing
 from vesalius.explorer.serving import explorer
-found = explorer(*sys.argv[2:], port=0, page=Path(sys.argv[1]))
+settings = json.loads(sys.argv[2])
+recomputing.LONG = settings.pop("long", recomputing.LONG)
+found = explorer(port=0, page=Path(sys.argv[1]), **settings)
 print(json.dumps(found.to_json()), flush=True)
 found.run()
 """
@@ -46,8 +49,9 @@ class Served:
         return httpx.Client(base_url=self.base, headers=headers, timeout=120, **settings)
 
 
-def served_from(page: Path, *model: str) -> Iterator[Served]:
-    command = [sys.executable, "-c", SERVE, str(page), *model]
+def served_from(page: Path, **settings: Any) -> Iterator[Served]:
+    """A server with settings; ``long`` are the bytes from which a run keeps states alone."""
+    command = [sys.executable, "-c", SERVE, str(page), json.dumps(settings)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -59,19 +63,19 @@ def served_from(page: Path, *model: str) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def own() -> tuple[str, ...]:
-    """A model beside the specimens; a module may have one."""
-    return ()
+def settings() -> dict[str, Any]:
+    """Of the server; a module that wants others says so."""
+    return {}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, own: tuple[str, ...]) -> Iterator[Served]:
+def served(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The server; where the page is not built, with one in its place."""
     page = PAGE
     if not (PAGE / "index.html").exists():
         page = tmp_path_factory.mktemp("page")
         (page / "index.html").write_text("<!doctype html><title>Vesalius</title>")
-    yield from served_from(page, *own)
+    yield from served_from(page, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -65,16 +66,27 @@ HOSTS = (
     "0.0.0.0:{port}",
     "127.0.0.1:{port}.evil.example",
     "LOCALHOST.:{port}",
+    "localhost.evil.example:{port}",
+    "localhost:{port}@evil.example",
+    "localhost:0{port}",
+    "127.1:{port}",
+    "2130706433:{port}",
+    "0x7f.1:{port}",
+    "127.0.0.2:{port}",
+    "[::ffff:127.0.0.1]:{port}",
+    "::1:{port}",
+    "127.0.0.1:{port}/",
     "",
 )
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_a_host_that_is_not_the_loopback_with_our_port_is_refused(served, client, host):
-    named = host.format(port=served.port)
-    answer = client.get("/api/models", headers={"host": named})
-    assert answer.status_code == 400
-    assert "models" not in answer.text
+def test_a_host_that_is_not_the_loopback_with_our_port_is_refused(served, client):
+    assert len(HOSTS) == 20
+    for host in HOSTS:
+        named = host.format(port=served.port)
+        answer = client.get("/api/models", headers={"host": named})
+        assert answer.status_code == 400, named
+        assert "models" not in answer.text
 
 
 def test_hosts_that_come_twice_or_not_at_all_are_refused(served):
@@ -148,17 +160,22 @@ PATHS = (
     "/api/runs/..%2f..%2fmodels",
     "/api/models/..%2f..%2f..%2fetc",
     "/api/models/%2Fetc%2Fpasswd",
+    "/api/runs/x/steps/..%2f..%2f..%2fetc%2fpasswd",
+    "/assets/....//....//server.py",
+    "/assets/%252e%252e%252fserver.py",
+    "/assets/..%5c..%5cserver.py",
+    "/gpt/dissect/%2e%2e%2f%2e%2e%2fserver.py/x",
 )
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_path_opens_no_file(served, path):
-    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
-    head += f"Cookie: {served.cookie['cookie']}\r\nConnection: close\r\n\r\n"
-    answer = raw(served.port, head.encode())
-    assert answer.split(b" ")[1] == b"404"
-    assert b"root:" not in answer
-    assert b"import " not in answer
+def test_a_path_opens_no_file(served):
+    for path in PATHS:
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+        head += f"Cookie: {served.cookie['cookie']}\r\nConnection: close\r\n\r\n"
+        answer = raw(served.port, head.encode())
+        assert answer.split(b" ")[1] == b"404", path
+        assert b"root:" not in answer
+        assert b"import " not in answer
 
 
 @pytest.mark.parametrize(
@@ -239,3 +256,54 @@ def until(ask, status, seconds=60):
         if answer.status_code == status:
             return answer
     raise AssertionError(f"no {status} in {seconds} s, but {answer.status_code}")
+
+
+EVIL = """<!doctype html><title>Evil</title><script>
+const at = "http://127.0.0.1:PORT";
+const ask = (path, more) => fetch(at + path, { credentials: "include", ...more })
+  .then((answer) => answer.type, () => "refused");
+const run = { method: "POST", body: '{"model": "gpt", "text": "He"}' };
+const json = { headers: { "content-type": "application/json" } };
+const load = (kind) => new Promise((done) => {
+  const one = document.createElement(kind);
+  one.onload = () => done("loaded");
+  one.onerror = () => done("refused");
+  one.src = at + "/api/equations";
+  document.head.append(one);
+});
+Promise.all([
+  ask("/api/models"), ask("/api/runs", { ...run, ...json }),
+  ask("/api/runs/x", { method: "DELETE" }),
+  ask("/api/models", { mode: "no-cors" }), ask("/api/runs", { ...run, mode: "no-cors" }),
+  load("script"), load("img"),
+]).then((found) => (document.body.textContent = found.join(" ")));
+</script><body></body>"""
+
+
+def test_a_page_of_another_origin_reads_nothing_though_the_browser_has_the_cookie(browser, served):
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = EVIL.replace("PORT", str(served.port)).encode()
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as evil:
+        threading.Thread(target=evil.serve_forever, daemon=True).start()
+        context = browser.new_context()
+        page, asked = context.new_page(), []
+        page.goto(f"{served.base}/?token={served.token}")  # the cookie is for every port
+        mine = f":{served.port}/api/"
+        page.wait_for_selector('.page[data-busy="no"]')
+        page.on("request", lambda one: asked.append(one.url) if mine in one.url else None)
+        page.goto(f"http://127.0.0.1:{evil.server_port}/")
+        page.wait_for_function("() => document.body.textContent.includes(' ')")
+        found = page.inner_text("body").split()
+        assert found == ["refused"] * 7
+        assert len(asked) >= 7
+        context.close()
+        evil.shutdown()

@@ -21,12 +21,12 @@ PAIR = ("He shook his head.", "Then he went home.")
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A model without a tokenizer."""
+def settings(tmp_path_factory):
+    """With a model that has no tokenizer."""
     folder = tmp_path_factory.mktemp("models") / "plain"
     shutil.copytree(vs.load("gpt").folder, folder)
     (folder / "tokenizer.json").unlink()
-    return (str(folder),)
+    return {"model": str(folder)}
 
 
 def file_of(array, format="PNG"):

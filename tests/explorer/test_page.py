@@ -7,12 +7,14 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import vesalius as vs
+from vesalius.generation.sampling import Draw, Sampling
 
 TEXT = "He shook his"
 START = "#t=He%20shook%20his"
@@ -165,6 +167,34 @@ def test_keys_move_among_layers_and_heads_and_down_and_up(watched):
     expect(page).to_have_url(re.compile(re.escape("/dissect/mu[3,4]?at=2,1#")))
 
 
+def test_the_figure_is_pythons_and_leads_to_its_steps(watched):
+    page = watched.open(f"/gpt/dissect/mu[3,4]{START}")
+    figure = page.locator("section.figure svg.vesalius-figure")
+    drawn = {part.id: part for part in vs.figure("gpt", "model[3]", length=3).parts}
+    expect(figure.locator('[id="P[3,4]"]')).to_have_class(re.compile(r"\blit\b"))
+    expect(figure.locator(".lit")).to_have_count(2)  # the head, and attention around it
+    assert {node.get_attribute("id") for node in figure.locator(".part").all()} == set(drawn)
+    expect(figure.locator('[id="Phi[3].Pi"]')).to_contain_text(f"{drawn['Phi[3].Pi'].count:,}")
+    figure.locator('[id="D[3]"]').click()
+    expect(page).to_have_url(re.compile(r"/gpt/dissect/D\[3\]"))
+    expect(figure.locator('[id="D[3]"]')).to_have_class(re.compile(r"\blit\b"))
+    figure.locator(".more").last.press("Enter")
+    expect(page).to_have_url(re.compile(r"/gpt/dissect/D\[4\]"))
+    expect(figure.locator('[id="Phi[4]"]')).to_be_visible()
+    page.get_by_label("all figures, large").click()
+    plate = page.get_by_role("dialog", name="figures")
+    plate.get_by_role("button", name="attention", exact=True).click()
+    first = vs.dissect("gpt", TEXT)["mu[4,1]"][2, 0]
+    expect(plate.locator('[id="P[4,1]"]')).to_contain_text(f"{first:.3f}")
+    plate.locator('[id="P[4,1]"]').click()  # goes in: to the head's scores, one query at a time
+    expect(plate).to_contain_text("Figure 10: layer 4, head 1")
+    with page.expect_download() as kept:
+        plate.get_by_role("link", name="SVG").click()
+    assert kept.value.suggested_filename == "query.svg"
+    page.keyboard.press("Escape")
+    expect(plate).to_have_count(0)
+
+
 def test_a_number_goes_down_to_a_weight_and_its_byte_in_the_file(watched):
     page = watched.open(f"/gpt/dissect/q[3,4]?at=2,7{START}")
     page.locator("button.parameter").first.click()
@@ -176,28 +206,40 @@ def test_a_number_goes_down_to_a_weight_and_its_byte_in_the_file(watched):
     assert struct.unpack_from("<e", data, offset)[0] == pytest.approx(weight.value)
 
 
-def test_y_copies_the_line_of_python_that_gives_the_number(browser, served):
-    watched = Watched(browser, served, permissions=["clipboard-read", "clipboard-write"])
-    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]{START}")
-    shown = page.locator("[data-value]")
-    expect(shown).to_be_visible()
-    for key in ("y", "Y"):
-        page.keyboard.press(key)
-        expect(page.get_by_role("status")).to_contain_text("copied: v")
-        line = page.evaluate("navigator.clipboard.readText()")
-        if key == "y":
-            assert shown.inner_text() == f"{eval(line, {'vs': vs}):.4f}"
-        expect(page.get_by_role("status")).to_have_text("", timeout=1000 * SECONDS)
-    assert line == "vesalius unfold gpt 'He shook his' 'mu[3,4]' 2 1"
-    watched.close()
-
-
 def test_words_are_searched_and_asked_about(page):
     expect(hero(page, "word")).to_have_text("␣head")
     page.get_by_label("search the vocabulary").fill("heart")
     page.get_by_role("button", name="heart").first.click()
     expect(hero(page, "word")).to_have_text("␣heart")
     cut_to(page, vs.attribute(vs.dissect("gpt", TEXT), " heart").probability)
+
+
+def test_words_are_shown_as_the_sampler_draws_them_and_the_text_is_continued(watched):
+    how = {"temperature": 0.7, "top_k": 40, "top_p": 0.9}
+    page = watched.open(f"/gpt/dissect?T=0.7&k=40&p=0.9&seed=3{START}")
+    before = page.evaluate("history.length")
+    draw = Draw(vs.dissect("gpt", TEXT)["Z"][:, -1], Sampling(*how.values()), np.zeros(0, int), 0)
+    first = page.get_by_title("ask about this word").first
+    expect(first).to_contain_text(percent(draw.probabilities.max()))
+    expect(page.get_by_text(f"{draw.kept.sum()} kept")).to_be_visible()
+    cut_to(page, float(vs.dissect("gpt", TEXT)["Y_hat"][:, -1].max()))  # the model's own
+    page.get_by_label("temperature").fill("0")
+    expect(first).to_contain_text("100.0 %")
+    expect(page).to_have_url(re.compile(re.escape("T=0&k=40&p=0.9&seed=3#")))
+    assert page.evaluate("history.length") == before
+    page.get_by_label("temperature").fill("0.7")
+    page.get_by_role("button", name="draw", exact=True).click()
+    drawn = vs.generate("gpt", TEXT, 1, seed=3, **how).text
+    expect(page).to_have_url(re.compile("seed=4#" + re.escape(f"t={quote(TEXT + drawn)}") + "$"))
+    page.get_by_label("tokens to continue by").fill("5")
+    page.get_by_role("button", name="continue", exact=True).click()
+    text = TEXT + drawn + vs.generate("gpt", TEXT + drawn, 5, seed=4, **how).text
+    expect(page.get_by_role("group", name="tokens").locator(".ghost").first).to_be_visible()
+    expect(page).to_have_url(re.compile("seed=5#t="))
+    assert unquote(page.url.partition("#t=")[2]) == text
+    page = watched.open("/bert/dissect")
+    expect(first).to_be_visible()
+    expect(page.get_by_label("temperature")).to_have_count(0)
 
 
 def test_another_text_is_read(page):
@@ -212,7 +254,7 @@ def test_another_text_is_read(page):
 
 
 def test_the_words_of_every_layer_are_shown(page):
-    page.get_by_role("button", name="Words").click()
+    page.get_by_role("button", name="Words", exact=True).click()
     expect(page.get_by_text("H[0]", exact=True).first).to_be_visible()
     expect(page).to_have_url(re.compile("spine=words"))
 
@@ -278,4 +320,4 @@ def test_the_page_draws_no_number_of_its_own():
     assert "Math.random" not in written
     assert "{@html" not in written
     assert "renderToString" not in written
-    assert not re.search(r"https?://", written)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", written)

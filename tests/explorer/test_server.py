@@ -8,6 +8,7 @@ from processes import vesalius as command
 
 import vesalius as vs
 from vesalius import equations as eq
+from vesalius.figures import parts_of
 
 TEXT = "He shook his"
 
@@ -154,11 +155,27 @@ def test_every_model_of_the_list_can_be_explored(client, name):
     run = client.post("/api/runs", json={"model": name, "text": about["text"]}).json()
     told = client.get(f"/api/runs/{run['id']}").json()
     assert abs(told["difference"]) < 1e-4
-    figure = client.get(f"/api/models/{name}/figure").json()
-    names = {step["name"] for step in told["steps"]}
-    drawn = [node["step"] for node in figure["nodes"] if node["kind"] not in ("more",)]
-    for step in filter(None, drawn):
-        assert step.replace("l", "1").replace("i]", "1]") in names
+    n, names = len(told["tokens"]), {step["name"] for step in told["steps"]}
+    asked = {"part": "model[1]", "length": n}
+    figure = client.get(f"/api/models/{name}/figure", params=asked).json()
+    assert figure["svg"] == vs.figure(vs.load(name), "model[1]", length=n).svg
+    assert {part["step"] for part in figure["parts"]} - {""} <= names
+    assert [one["part"] for one in about["figures"]] == [p["part"] for p in parts_of(name)]
+
+
+def test_a_runs_figure_has_its_numbers_and_can_be_kept(client, run, trace):
+    asked = {"part": "query[3,4]", "position": 2, "theme": "dark"}
+    path = f"/api/runs/{run['id']}/figure"
+    told = client.get(path, params=asked).json()
+    assert told["svg"] == vs.figure(trace, "query[3,4]", position=2, theme="dark").svg
+    kept = client.get(path, params={**asked, "file": "svg"})
+    assert kept.text == told["svg"]
+    assert kept.headers["content-type"].startswith("image/svg+xml")
+    assert client.get(path, params={**asked, "file": "png"}).content.startswith(b"\x89PNG")
+    for wrong in ({"part": "layer[1]"}, {"theme": "blue"}, {"file": "gif"}, {"position": -1}):
+        answer = client.get(path, params={**asked, **wrong})
+        assert answer.status_code in (404, 422)
+        assert answer.json()["message"]
 
 
 def test_equations_are_the_registers(client):

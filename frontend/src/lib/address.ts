@@ -1,10 +1,20 @@
-/* The address holds all there is to see: model, step, cell, cuts, word, position and input.
+/* The address holds all there is to see: model, room, step, cell, cuts, word, position and input.
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his
    /vit/dissect/mu[3,4]?at=0,24&example=4 */
 
+import { isKept } from "./kept";
+import { packed } from "./packing";
+
+/** In the order of their keys; rooms/index.ts opens them. */
+export const ROOMS = ["dissect", "heads", "words", "ledger", "runs"] as const;
+/** The rooms that show a run of a text; the others need the model alone. */
+export const READS: readonly string[] = ["dissect", "heads", "words"];
+export type Room = (typeof ROOMS)[number];
+
 export interface Address {
   model: string;
+  room: Room;
   step: string;
   at: number[] | null;
   cuts: string[];
@@ -13,6 +23,11 @@ export interface Address {
   /** The token after which it comes; null for the last, or the mask. */
   after: number | null;
   spine: "parts" | "words";
+  /** The sampler: temperature, top-k, top-p, and the seed of the next draw; null where unsaid. */
+  T: number | null;
+  k: number | null;
+  p: number | null;
+  seed: number;
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
   /** The other text of a pair. */
@@ -27,10 +42,22 @@ export interface Address {
   invert: boolean;
   /** Pixels that the model is given of a picture; null for half of it. */
   given: number | null;
+  /** What a room of its own says in its query, by name; other rooms do not write it. */
+  own: Record<string, string>;
+  /** A long text as the address holds it, until it is unpacked. */
+  packed?: string | null;
 }
 
 /** What an address says of a picture or series, when it says nothing. */
 export const NOTHING = { example: null, upload: "", index: 0, invert: false, given: null } as const;
+
+/** The names of what a room says in its own query. */
+const OWN: Partial<Record<Room, string[]>> = {
+  heads: ["by"],
+  words: ["near", "axis", "view"],
+  ledger: ["part", "set", "length", "batch"],
+  runs: ["run"],
+};
 
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
@@ -38,19 +65,33 @@ const whole = (text: string | null): number | null =>
 const listed = (text: string | null): number[] | null =>
   text !== null && /^\d{1,9}(,\d{1,9})*$/.test(text) ? text.split(",").map(Number) : null;
 
-export function read(url: URL): Address {
-  const [model = "", , ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+/** A number in a range, or null. */
+function within(text: string | null, least: number, most: number): number | null {
+  const x = text !== null && /^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : NaN;
+  return x >= least && x <= most ? x : null;
+}
+
+export function read(given: URL): Address {
+  const url = isKept ? new URL(given.hash.slice(1) || "/", "file:///") : given; // a file has but its fragment
+  const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
   const query = url.searchParams;
   const at = query.get("at");
+  const names = OWN[ROOMS.find((one) => one === room) ?? "dissect"] ?? [];
+  const own = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""]).filter(([, said]) => said));
   const hash = new URLSearchParams(url.hash.slice(1).replace(/\+/g, "%2B"));
   return {
     model,
+    room: ROOMS.find((one) => one === room) ?? "dissect",
     step: rest.join("/"),
     at: listed(at),
     cuts: query.getAll("cut"),
     word: whole(query.get("word")),
     after: whole(query.get("after")),
     spine: query.get("spine") === "words" ? "words" : "parts",
+    T: within(query.get("T"), 0, 100),
+    k: whole(query.get("k")) || null,
+    p: within(query.get("p"), 1e-9, 1),
+    seed: whole(query.get("seed")) ?? 0,
     text: hash.get("t"),
     second: hash.get("b") ?? "",
     masks: listed(query.get("mask")) ?? [],
@@ -59,12 +100,13 @@ export function read(url: URL): Address {
     index: whole(query.get("index")) ?? 0,
     invert: query.get("invert") === "1",
     given: whole(query.get("given")),
+    own,
+    packed: hash.get("z"),
   };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
-const plain = (text: string): string =>
-  encodeURIComponent(text).replace(/%5B/g, "[").replace(/%5D/g, "]").replace(/%2C/g, ",");
+const plain = (text: string): string => encodeURIComponent(text).replace(/%(5B|5D|2C|3A|3D|40)/g, decodeURIComponent);
 
 export function written(place: Address): string {
   const query: string[] = [];
@@ -79,8 +121,14 @@ export function written(place: Address): string {
   if (place.index) query.push(`index=${place.index}`);
   if (place.invert) query.push("invert=1");
   if (place.given !== null) query.push(`given=${place.given}`);
-  const path = place.step ? `/${place.model}/dissect/${plain(place.step)}` : `/${place.model}/dissect`;
+  if (place.T !== null) query.push(`T=${place.T}`);
+  if (place.k !== null) query.push(`k=${place.k}`);
+  if (place.p !== null) query.push(`p=${place.p}`);
+  if (place.seed) query.push(`seed=${place.seed}`);
+  for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
+  const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
+  const short = place.text === null ? (place.packed ?? null) : packed(place.text);
   const second = place.second ? `&b=${encodeURIComponent(place.second)}` : "";
-  const text = place.text === null ? "" : `#t=${encodeURIComponent(place.text)}${second}`;
-  return `${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
+  const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
+  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}${text && second}`;
 }

@@ -1,5 +1,6 @@
-/* Asking the server. A failure carries the sentence of the exception. */
+/* Asking the server, or the file that the page is in. A failure carries the sentence of the exception. */
 
+import { isKept, keptAnswer } from "./kept";
 import type { Cell, Values } from "./types";
 
 export class Failure extends Error {
@@ -17,7 +18,7 @@ export class Failure extends Error {
 async function answered(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, init);
+    response = await (isKept ? keptAnswer(path, init) : fetch(path, init));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Failure("The server does not answer. Is 'vesalius explore' still running?", "Gone", 0);
@@ -33,8 +34,8 @@ async function answered(path: string, init?: RequestInit): Promise<Response> {
   }
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await answered(path)).json() as Promise<T>;
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await answered(path, { signal })).json() as Promise<T>;
 }
 
 export async function post<T>(path: string, body: unknown): Promise<T> {
@@ -50,6 +51,63 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
 export async function sent<T>(path: string, file: Blob): Promise<T> {
   const headers = { "content-type": "application/octet-stream" };
   return (await answered(path, { method: "POST", headers, body: file })).json() as Promise<T>;
+}
+
+/** Numbers as little-endian float32, and what the headers say of them. */
+export async function numbers(path: string): Promise<{ data: Float32Array; headers: Headers }> {
+  const response = await answered(path);
+  const view = new DataView(await response.arrayBuffer());
+  const data = new Float32Array(view.byteLength / 4);
+  for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
+  return { data, headers: response.headers };
+}
+
+interface Said {
+  error: string;
+  message: string;
+  status?: number;
+  fitting?: string;
+  limit?: number;
+}
+
+/** Server-sent events of a POST, one after the other; a failure among them is thrown. */
+export async function* events(
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): AsyncGenerator<{ name: string; about: unknown }> {
+  const response = await answered(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
+    yield { name: "run", about: await response.json() }; // of a page in a file, which has it ready
+    return;
+  }
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let left = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (left + value).split("\n\n");
+    left = parts.pop()!;
+    for (const part of parts) {
+      const [first = "", second = ""] = part.split("\n");
+      const [name, about] = [first.replace("event: ", ""), JSON.parse(second.replace("data: ", ""))];
+      if (name === "failure") {
+        const said = about as Said;
+        throw new Failure(said.message, said.error, said.status ?? 422, said.fitting, said.limit);
+      }
+      yield { name, about };
+    }
+  }
+}
+
+/** Says that something is not wanted any more; whether it was still there does not matter. */
+export async function remove(path: string): Promise<void> {
+  await fetch(path, { method: "DELETE" }).catch(() => undefined);
 }
 
 const named = (name: string): string => encodeURIComponent(name);
@@ -76,14 +134,16 @@ export async function values(
   return fetched(stepPath(run, name) + query, name);
 }
 
-/** Numbers at an address, as little-endian float32. */
+/** A matrix at an address, or the part of it that is asked for. */
 export async function fetched(path: string, name: string): Promise<Values> {
-  const response = await answered(path);
-  const [top, bottom] = range(response.headers.get("x-rows"));
-  const [left, right] = range(response.headers.get("x-columns"));
-  const view = new DataView(await response.arrayBuffer());
-  const data = new Float32Array(view.byteLength / 4);
-  for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
-  const shape = (response.headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
+  const { data, headers } = await numbers(path);
+  const [top, bottom] = range(headers.get("x-rows"));
+  const [left, right] = range(headers.get("x-columns"));
+  const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
   return { name, shape, top, left, rows: bottom - top, columns: right - left, data };
+}
+
+export async function bytes(path: string): Promise<{ data: ArrayBuffer; headers: Headers }> {
+  const response = await answered(path);
+  return { data: await response.arrayBuffer(), headers: response.headers };
 }

@@ -56,3 +56,10 @@ export function limit(data: Float32Array): number {
   const sizes = Array.from(data, Math.abs).filter(Number.isFinite).sort((a, b) => a - b);
   return sizes[Math.min(sizes.length - 1, Math.floor(0.995 * sizes.length))] || 1;
 }
+
+/** The colours of a byte: 255 times the root of a score. */
+export function byteColours(dark: boolean): Uint32Array {
+  const bytes = new Uint8ClampedArray(1024);
+  for (let i = 0; i < 256; i++) bytes.set([...sequential((i / 255) ** 2, dark, "score"), 255], 4 * i);
+  return new Uint32Array(bytes.buffer);
+}

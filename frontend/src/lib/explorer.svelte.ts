@@ -1,12 +1,13 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { NOTHING, read, written, type Address } from "./address";
-import { Failure, fetched, get, post, sent, sourcesPath, unfoldPath, values } from "./api";
+import { NOTHING, read, READS, written, type Address } from "./address";
+import { atlas } from "./atlas.svelte";
+import { events, Failure, fetched, get, remove, sent, sourcesPath, unfoldPath, values } from "./api";
+import { firstCell, firstStep, largest, windowed } from "./cursor";
+import { pack, unpack } from "./packing";
 import { beginning, maskable, wanted } from "./reading";
-import type { Cell, Equation, Figure, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
-
-const WINDOW = 256;
-/** Rows and columns of a step that are fetched at once. */
+import { about, holds, isKept } from "./kept";
+import type { Cell, Effect, Equation, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 interface Posted {
   id: string;
@@ -17,7 +18,6 @@ export class Explorer {
   models = $state.raw<ModelName[]>([]);
   equations = $state.raw<Record<string, Equation>>({});
   model = $state.raw<ModelInfo | null>(null);
-  figure = $state.raw<Figure | null>(null);
   place = $state.raw<Address>(read(new URL(location.href)));
   run = $state.raw<Summary | null>(null);
   clean = $state.raw<Summary | null>(null);
@@ -30,8 +30,13 @@ export class Explorer {
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
   /** The series that was read, channels by time. */
   series = $state.raw<Values | null>(null);
+  /** The first token that the lens was read for, and how many are read. */
+  lensed = $state.raw<[number, number]>([0, 8]);
+  making = $state.raw<Making | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
+  /** What a file was too small for, of what is asked here. */
+  missing = $state("");
   /** A sentence that goes away again. */
   note = $state("");
   private asked = 0;
@@ -85,6 +90,17 @@ export class Explorer {
     void this.follow();
   }
 
+  /** Change what the room says in its own query; an empty text takes it out. */
+  say(own: Record<string, string>, replace = false): void {
+    this.go({ own: { ...this.place.own, ...own } }, replace);
+  }
+
+  /** Settings of the sampler, which change no number but those of the word list. */
+  tune(change: Pick<Partial<Address>, "T" | "k" | "p" | "seed">): void {
+    this.place = { ...this.place, ...change };
+    history.replaceState(history.state, "", written(this.place));
+  }
+
   get depth(): number {
     return (history.state?.depth as number | undefined) ?? 0;
   }
@@ -95,6 +111,7 @@ export class Explorer {
 
   private fail(error: unknown): void {
     this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+    this.making = null;
     [this.run, this.clean] = [null, null];
     this.busy = "";
   }
@@ -102,18 +119,27 @@ export class Explorer {
   /** Ask for whatever the address needs that is not here yet. */
   private async follow(): Promise<void> {
     const turn = ++this.asked;
+    this.asking?.abort(); // what is wanted now comes before what is filled in
     const late = (): boolean => turn !== this.asked;
     try {
+      await this.followText(late);
+      if (late()) return;
       await this.followModel(late);
       if (late()) return;
+      void this.shorten();
+      if (!READS.includes(this.place.room)) {
+        [this.failure, this.busy] = [null, ""];
+        return;
+      }
       if (!wanted(this.place, this.model!)) return this.wait();
       await this.followRun(late);
       if (late()) return;
-      await this.followCursor(late);
+      const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
+      await Promise.all([this.followCursor(late), heads]); // which need not wait for each other
       if (late()) return;
       this.failure = null;
       this.busy = "";
-      if (this.place.spine === "words" && !this.lens.length) await this.followLens(late);
+      if (this.place.spine === "words") await this.followLens(late);
       await this.followEffects(late);
     } catch (error) {
       if (!late()) this.fail(error);
@@ -125,14 +151,33 @@ export class Explorer {
     [this.run, this.clean, this.failure, this.busy] = [null, null, null, ""];
   }
 
+  /** The text, where the address holds it deflated. */
+  private async followText(late: () => boolean): Promise<void> {
+    const { text, packed } = this.place;
+    if (text !== null || !packed) return;
+    const found = await unpack(packed).catch(() => null);
+    if (late()) return;
+    if (found === null) {
+      throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+    }
+    this.place = { ...this.place, text: found, packed: null };
+  }
+
+  /** A long text is deflated, which takes a moment; the address follows. */
+  private async shorten(): Promise<void> {
+    const text = this.place.text;
+    if (text === null || !(await pack(text)) || text !== this.place.text) return;
+    history.replaceState(history.state, "", written(this.place));
+  }
+
   private async followModel(late: () => boolean): Promise<void> {
     const key = this.place.model || this.models[0]!.id;
     if (this.model?.id !== key) {
       this.busy = `loading ${key}`;
-      const path = `/api/models/${encodeURIComponent(key)}`;
-      const [model, figure] = await Promise.all([get<ModelInfo>(path), get<Figure>(`${path}/figure`)]);
+      const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
       if (late()) return;
-      [this.model, this.figure, this.run, this.clean] = [model, figure, null, null];
+      if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
+      this.model = model;
     }
     const place = { ...this.place, model: key, ...beginning(this.place, this.model!) };
     if (written(place) !== written(this.place)) {
@@ -147,7 +192,7 @@ export class Explorer {
     const meant = JSON.stringify([model, given, cuts, word, after]);
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
-    const made = await post<Posted>("/api/runs", { model, cuts, ...given });
+    const made = await this.made({ model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
     if (word !== null) query.set("word", String(word));
@@ -165,6 +210,47 @@ export class Explorer {
     else if (this.seriesOf !== clean.id) await this.followSeries(clean, late);
     if (late()) return;
     [this.clean, this.run, this.meant] = [clean, run, meant];
+  }
+
+  private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
+
+  /** Have a run made: the one that is under way, if it is this one, which otherwise is given up. */
+  private made(wanted: object): Promise<Posted> {
+    const body = JSON.stringify(wanted);
+    if (this.posted?.body !== body) {
+      this.posted?.abort.abort();
+      const abort = new AbortController();
+      const posted = { body, abort, result: this.watched(wanted, abort.signal) };
+      this.posted = posted;
+      void posted.result.catch(() => undefined).finally(() => {
+        if (this.posted === posted) [this.posted, this.making] = [null, null];
+      });
+    }
+    return this.posted!.result;
+  }
+
+  private async watched(wanted: object, signal: AbortSignal): Promise<Posted> {
+    let here: Making | null = null;
+    for await (const { name, about } of events("/api/runs", wanted, signal)) {
+      if (name === "run") return about as Posted;
+      if (name === "begun") here = { ...(about as Making), words: [] };
+      if (name === "layer" && here) {
+        this.making = here = { ...here, words: [...here.words, about as Making["words"][number]] };
+        this.busy = `layer ${here.words.at(-1)!.layer} of ${here.layers}`;
+      }
+    }
+    const at = here?.words.at(-1);
+    throw new Failure(`The run was stopped${at ? ` after layer ${at.layer} of ${here!.layers}` : ""}.`, "Stopped", 0);
+  }
+
+  /** Give up the run that is under way. */
+  cancel(): void {
+    if (this.making) void remove(`/api/runs/${this.making.id}`);
+  }
+
+  again(): void {
+    this.failure = null;
+    void this.follow();
   }
 
   /** What the run that is here is of. */
@@ -191,7 +277,7 @@ export class Explorer {
     let step = this.step;
     if (!step) {
       if (this.place.step) this.note = `${this.place.step} is no step of this run`;
-      const name = this.first(run);
+      const name = firstStep(run);
       step = run.steps.find((one) => one.name === name)!;
       this.place = { ...this.place, step: name, at: null };
     }
@@ -199,25 +285,39 @@ export class Explorer {
     const at = this.place.at;
     const fits = at && at.length === Math.max(1, step.shape.length) && at.every((k, i) => k < (step.shape[i] ?? 1));
     const cell = fits ? at : null;
-    const [r, c] = [cell?.[0] ?? this.beginning(step)[0]!, cell?.[1] ?? 0];
+    const [r, c] = [cell?.[0] ?? firstCell(run, step)[0]!, cell?.[1] ?? 0];
     const there = this.values;
     const [[top], [left]] = [windowed(r, rows), windowed(c, columns)];
     const same = there?.name === step.name && there.top === top && there.left === left;
-    const found = same ? there : await values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    this.missing = "";
+    const asked = same ? there : values(run.id, step.name, windowed(r, rows), windowed(c, columns));
+    const found = await this.unless(asked);
     if (late()) return;
     if (!cell) {
-      this.place = { ...this.place, at: this.largest(step, found) };
+      const first = step.shape.length > 1 ? [r, c] : [r];
+      this.place = { ...this.place, at: found ? largest(run, step, found) : first };
     }
     history.replaceState(history.state, "", written(this.place));
     const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
     const kept = same && this.mask;
-    const mask = kept || (masked ? await values(run.id, "S", windowed(r, rows), windowed(c, columns)) : null);
+    const mask = kept || (masked ? await this.unless(values(run.id, "S", windowed(r, rows), windowed(c, columns))) : null);
     if (late()) return;
     [this.values, this.mask] = [found, mask];
-    const unfolding = await get<Unfolding>(unfoldPath(run.id, step.name, this.at));
+    const unfolding = await this.unless(get<Unfolding>(unfoldPath(run.id, step.name, this.at)));
     if (late()) return;
     this.unfolding = unfolding;
     await this.followSources(late, step, run);
+  }
+
+  /** An answer, or nothing where a file leaves it out, which is said. */
+  private async unless<T>(asked: Promise<T> | T): Promise<T | null> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!(error instanceof Failure) || error.kind !== "LeftOut") throw error;
+      this.missing = error.message;
+      return null;
+    }
   }
 
   private async followSources(late: () => boolean, step: Step, run: Summary): Promise<void> {
@@ -227,62 +327,39 @@ export class Explorer {
       return;
     }
     const query = `?word=${run.target.id}${run.tokens.length > 1 && this.place.after !== null ? `&position=${run.position}` : ""}`;
-    const shares = await get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query));
+    const said = this.missing;
+    const shares = await this.unless(get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query)));
+    this.missing = said; // Sources says it where it stands
     if (!late()) this.shares = shares;
   }
 
   private async followLens(late: () => boolean): Promise<void> {
-    const found = await get<typeof this.lens>(`/api/runs/${this.run!.id}/lens`);
-    if (!late()) this.lens = found;
+    const [run, many] = [this.run!, this.lensed[1]];
+    const first = Math.max(0, Math.min(run.position - many + 1, run.tokens.length - many));
+    if (this.lens.length && this.lensed[0] === first) return;
+    const path = `/api/runs/${run.id}/lens?first=${first}&last=${first + many}`;
+    const found = await this.unless(get<typeof this.lens>(path));
+    if (!late()) [this.lens, this.lensed] = [found ?? [], [first, many]];
   }
+
+  private asking: AbortController | null = null;
 
   /** Layer by layer from the top, where a cut is computed soonest. */
   private async followEffects(late: () => boolean): Promise<void> {
     const run = this.run!;
     if (!run.steps.some((step) => step.cut)) return;
+    const { signal } = (this.asking = new AbortController());
     const query = `word=${run.target.id}${this.place.after === null ? "" : `&position=${run.position}`}`;
     for (let layer = run.layers; layer >= 1; layer--) {
+      if (run.long && layer !== this.step?.place.layer) continue; // minutes, for all of them
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
-      const found = await get<{ name: string; probability: number | null; value: number }[]>(
-        `/api/runs/${run.id}/cuts?layer=${layer}&${query}`,
-      );
+      const path = `/api/runs/${run.id}/cuts?layer=${layer}&${query}`;
+      const found = (await this.unless(get<Effect[]>(path, signal))) ?? [];
       if (late() && this.run !== run) return;
       const more = Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value]));
       this.effects = { ...this.effects, ...more };
       if (late()) return;
     }
-  }
-
-  /** Where the cursor stands at first: the scores of the head with the largest share, or the logit. */
-  private first(run: Summary): string {
-    const head = run.parts.find((part) => part.name.startsWith("P["));
-    return head ? head.name.replace("P", "mu") : run.target.step;
-  }
-
-  private beginning(step: Step): Cell {
-    const run = this.run!;
-    if (step.rows === "vocabulary") return [run.target.id];
-    return [step.rows ? run.position : 0];
-  }
-
-  /** The cell to begin with: the largest in the row or column of the current position. */
-  private largest(step: Step, found: Values): Cell {
-    const run = this.run!;
-    if (!step.shape.length) return [0];
-    if (step.rows === "vocabulary") return step.shape.length > 1 ? [run.target.id, run.position] : [run.target.id];
-    const size = (r: number, c: number): number => Math.abs(found.data[r * found.columns + c] ?? 0);
-    let best: Cell = [0, 0];
-    for (let r = 0; r < found.rows; r++) {
-      if (step.rows && r + found.top !== run.position) continue;
-      for (let c = 0; c < found.columns; c++) {
-        if (!step.rows && step.columns && c + found.left !== run.position) continue;
-        const [br, bc] = best as [number, number];
-        const outside = (step.rows && br !== r) || (!step.rows && step.columns && bc !== c);
-        if (outside || size(r, c) > size(br, bc)) best = [r, c];
-      }
-    }
-    const cell = [best[0]! + found.top, best[1]! + found.left];
-    return step.shape.length > 1 ? cell : cell.slice(0, 1);
   }
 
   /** Cut what the cursor stands in, or take that cut back. */
@@ -294,6 +371,10 @@ export class Explorer {
     const cuts = this.place.cuts.includes(name)
       ? this.place.cuts.filter((one) => one !== name)
       : [...this.place.cuts, name];
+    if (isKept && !holds(cuts)) {
+      this.note = `this file holds one cut at a time; 'vesalius explore ${about()?.model}' makes more`;
+      return;
+    }
     this.go({ cuts });
   }
 
@@ -330,31 +411,12 @@ export class Explorer {
   undo(): void {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
-
-  /** The command that unfolds the number at the cursor; cuts are for Python. */
-  get command(): string {
-    const read = this.run?.command;
-    if (!read) return "";
-    return `vesalius unfold ${quoted(this.model?.name ?? "")} ${quoted(read)} ${quoted(this.place.step)} ${this.at.join(" ")}`;
-  }
-
-  /** The line of Python that gives the number at the cursor. */
-  get python(): string {
-    const { cuts, step } = this.place;
-    const edit = cuts.map((name) => `${JSON.stringify(name)}: lambda v: 0 * v`).join(", ");
-    const more = edit ? `, edit={${edit}}` : "";
-    return `vs.dissect(${JSON.stringify(this.model?.name)}, ${this.run?.python}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
-  }
 }
 
-/** A word as a shell takes it. */
-function quoted(text: string): string {
-  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
-}
-
-function windowed(k: number, n: number): [number, number] {
-  const first = n <= WINDOW ? 0 : Math.floor(k / WINDOW) * WINDOW;
-  return [first, Math.min(n, first + WINDOW)];
+/** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
+function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
+  const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
+  return !!a && b.id.includes("@") && run(a) === run(b);
 }
 
 export const explorer = new Explorer();

@@ -36,6 +36,10 @@ export function percent(p: number): string {
   return `${rounded(100 * p, 1)} %`;
 }
 
+/** What a target would be: its probability, or its value where it has none. */
+export const would = (target: { probability: number | null } | undefined, x: number): string =>
+  outcome(target?.probability === null ? null : x, x);
+
 /** A probability, or the value of what has none. */
 export function outcome(probability: number | null, value: number): string {
   return probability === null ? number(value) : percent(probability);
@@ -57,6 +61,21 @@ export function counted(n: number): string {
   if (n >= 1e9) return `${rounded(n / 1e9, 2)} B`;
   if (n >= 1e6) return `${rounded(n / 1e6, 2)} M`;
   return grouped(n);
+}
+
+/** A large number by its power of a thousand, with four digits: 1.234 G. */
+export function rough(n: number): string {
+  return scaled(n, ["", " k", " M", " G", " T", " P", " E", " Z"]);
+}
+
+export function byteText(n: number): string {
+  return scaled(n, [" bytes", " kB", " MB", " GB", " TB", " PB", " EB"]);
+}
+
+function scaled(n: number, units: string[]): string {
+  let power = 0;
+  while (n >= 999.95 && power < units.length - 1) [n, power] = [n / 1000, power + 1];
+  return (power ? number(n) : grouped(n)) + units[power]!;
 }
 
 /** A token with its blanks and line ends to be seen. */

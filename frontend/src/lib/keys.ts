@@ -1,17 +1,25 @@
 /* What keys do; single letters never while one types. */
 
+import { pictures } from "../pictures/pictures.svelte";
+import { roomsOf } from "../rooms";
+import { command, number, python } from "./copying";
 import type { Explorer } from "./explorer.svelte";
+import { letters } from "./letters.svelte";
 
 export const KEYS: [string, string][] = [
   ["← ↑ → ↓", "move the cell"],
   ["[ ]", "layer below, above"],
-  [", .", "head before, after"],
+  [", .", "head or unit before, after"],
   ["Enter", "unfold the largest term"],
   ["Backspace", "fold again"],
-  ["x", "cut the head or network"],
+  ["x", "cut the head or network; hold the unit at zero"],
+  ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
   ["/", "the text, picture or series"],
   ["m", "mask the token, or show it"],
+  ["t", "a table in place of the picture pointed at"],
+  ["c", "copy the number, all its digits"],
+  ["1 – 5", "the rooms"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -23,6 +31,9 @@ const ARROWS: Record<string, [number, number]> = {
   ArrowRight: [0, 1],
 };
 
+/** What keys do in the room that is open, before all else; the room sets it and takes it back. */
+export const own: { keys: Record<string, (event: KeyboardEvent) => void> } = { keys: {} };
+
 export interface Acts {
   text: () => void;
   help: () => void;
@@ -32,8 +43,10 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   const target = event.target as HTMLElement;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key.length === 1 && !letters.on) return;
   const arrow = ARROWS[event.key];
-  const act = arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
+  const mine = own.keys[event.key];
+  const act = mine ? (): void => mine(event) : arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
   if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
   event.preventDefault();
   act();
@@ -50,12 +63,20 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
     case "m": return () => explorer.hide();
+    case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
+    case "t": return () => pictures.turn();
+    case "c": return () => void copy(explorer, number(explorer));
     case "y": return () => void copy(explorer);
-    case "Y": return () => void copy(explorer, explorer.command);
+    case "Y": return () => void copy(explorer, command(explorer));
     default: return null;
   }
+}
+
+function enter(explorer: Explorer, key: string): void {
+  const found = explorer.model && roomsOf(explorer.model).find((one) => one.key === key);
+  if (found) explorer.go({ room: found.room });
 }
 
 /** Matrices with a column a token are drawn on their side, so that the arrows turn with them. */
@@ -103,7 +124,7 @@ function unfold(explorer: Explorer): void {
   explorer.note = "the terms of this number are weights: nothing lies below them";
 }
 
-export async function copy(explorer: Explorer, text = explorer.python): Promise<void> {
+export async function copy(explorer: Explorer, text = python(explorer)): Promise<void> {
   if (!text) {
     explorer.note = "no command reads this input; y copies the Python line";
     return;

@@ -40,9 +40,15 @@ export function maskable(run: Summary, model: ModelInfo, place: number): boolean
   return run.masks.includes(place) || !(SPECIAL.test(run.tokens[place]!) || run.tokens[place] === "[MASK]");
 }
 
+/** What an outcome of a model is called. */
+export function singular(run: Summary | null, model: ModelInfo | null): string {
+  if (run?.target.probability === null) return "value";
+  if (model?.reads === "pixels") return "grey";
+  return model?.reads === "text" ? "word" : "class";
+}
+
 /** What the outcomes of a model are called. */
 export function noun(run: Summary | null, model: ModelInfo | null): string {
-  if (run?.target.probability === null) return "values";
-  if (model?.reads === "pixels") return "greys";
-  return model?.reads === "text" ? "words" : "classes";
+  const one = singular(run, model);
+  return `${one}${one.endsWith("s") ? "es" : "s"}`;
 }

@@ -21,6 +21,8 @@ export interface ModelInfo extends ModelName {
   tokenizer: number | null;
   text: string;
   symbols: Record<string, unknown>;
+  figures: Drawable[];
+  count: { total: number };
   reads: "text" | "pixels" | "images" | "series";
   /** Whether it reads two texts and says if the second follows. */
   pairs: boolean;
@@ -58,6 +60,13 @@ export interface Word {
   value: number;
 }
 
+/** The target with one part more cut, or with its cut taken back. */
+export interface Effect {
+  name: string;
+  probability: number | null;
+  value: number;
+}
+
 export interface Part {
   name: string;
   share: number;
@@ -74,8 +83,6 @@ export interface Step {
   columns: string;
   kind: "state" | "score" | "output";
   cut: string;
-  least: Numeral;
-  most: Numeral;
 }
 
 export interface Summary {
@@ -102,6 +109,8 @@ export interface Summary {
   sum: number;
   difference: number;
   layers: number;
+  /** Whether only states are kept, so that the rest is computed anew when it is asked for. */
+  long: boolean;
   steps: Step[];
   milliseconds: number;
   again: number;
@@ -126,6 +135,14 @@ export interface Summary {
   prepared: string;
   hint: string;
   input: Seen | null;
+}
+
+/** A run in the making: the word that each state gives so far, that of the embeddings first. */
+export interface Making {
+  id: string;
+  tokens: number;
+  layers: number;
+  words: { layer: number; token: string; probability: number }[];
 }
 
 export interface Location {
@@ -190,27 +207,14 @@ export interface Equation {
   source: string;
 }
 
-export interface Node {
-  kind: "box" | "heads" | "plus" | "more" | "word";
-  label: string;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-  step: string;
-  shape: string;
-  parameters: string;
-  count: number;
-  heads: number;
-  inside: boolean;
-}
-
-export interface Figure {
-  nodes: Node[];
-  lines: string[];
-  residuals: string[];
-  block: { x: number; y: number; width: number; height: number; parameters?: string; count?: number } | null;
-  box: [number, number, number, number];
+/** A figure that can be drawn: of the model, of a layer ("l") or of a head ("l,m"). */
+export interface Drawable {
+  part: string;
+  place: "" | "l" | "l,m";
+  figures: string[];
+  shows: string;
+  /** Whether it shows the numbers of a text, or is nothing without one. */
+  text: "" | "shown" | "needed";
 }
 
 /** A part of a step's values, row by row. */

@@ -19,6 +19,8 @@ from vesalius.analyses import targets
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
+from vesalius.equations.references import Pulled
+from vesalius.graph import arrayed
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace
 from vesalius.views import Part as ViewPart
@@ -26,6 +28,8 @@ from vesalius.views import Table
 
 SHOWN = 12
 """Parts that a picture and a repr tell one by one."""
+ROUNDING = 1e-6
+"""Of a sum in float32, against the sizes of its terms."""
 WHOLE = ("P", "D", "X", "X_0", "d")
 """Steps that are parts of their own: heads, feedforward networks, embeddings, what a gate adds."""
 
@@ -142,10 +146,12 @@ def attribute(
         pulled = None
         if not _is_part(trace, step, wanted.step, neurons):
             rule = graph.rule(step)
-            pulled = rule.pull(graph, step.place, np.asarray(step.value), held)
+            pulled = rule.pull(graph, step.place, arrayed(step.value), held)
         if pulled is None:
             parts += _parts(trace, step, held, split=step.name == sources)
             continue
+        if step.name in trace.steps.edited:
+            parts += _put(trace, step, held, pulled)
         for name, more in pulled.covectors.items():
             before = covectors.get(name)
             covectors[name] = more if before is None else before + more
@@ -155,6 +161,18 @@ def attribute(
     parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
     parts.sort(key=lambda part: -abs(part.share))
     return Attribution(wanted, wanted.of(value), parts, wanted.probability(value))
+
+
+def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:
+    """What an edit put in the place of a sum, beyond what its terms make."""
+    made = math.fsum(pulled.constants.values()) + math.fsum(
+        float((more * np.asarray(trace[name], np.float64).reshape(more.shape)).sum())
+        for name, more in pulled.covectors.items()
+    )
+    cells = G * np.asarray(step.value, np.float64)
+    share = float(cells.sum()) - made
+    if abs(share) > ROUNDING * np.abs(cells).sum():
+        yield Part(f"{step.name} edited", share, f"what was put in the place of {step.name}")
 
 
 def _is_part(trace: Trace, step: Step, target: str, neurons: bool) -> bool:

@@ -224,6 +224,26 @@ def heads(
     )
 
 
+def heads_of(trace: Trace) -> Heads:
+    """What every head does in a trace that is at hand, edited or not; effects are left out."""
+    layers = [step.place["layer"] for step in trace.steps if step.symbol == "mu"]
+    if not layers or trace.model is None:
+        raise WrongKind(f"this trace of {trace.family} has no scores mu[l,m], or no model")
+    images = family_of(trace.model.config).reads == "images"
+    M = layers.count(1)
+    scores = [Offsets() if images else Shares() for _ in range(max(layers))]
+    for l, of_layer in enumerate(scores, 1):  # one after the other: long texts take memory
+        mu = [np.asarray(trace[f"mu[{l},{m}]"], np.float64) for m in range(1, M + 1)]
+        of_layer.add(trace, np.array([mu]))
+    tables, queries = zip(*(of_layer.mean() for of_layer in scores), strict=True)
+    table = {name: np.concatenate([one[name] for one in tables]) for name in tables[0]}
+    found = ([of_layer.offsets(), of_layer.strongest()] for of_layer in scores)
+    offsets, strongest = (
+        None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True)
+    )
+    return Heads(trace.family, 1, table, queries[0], [], offsets, strongest)
+
+
 def _several(model: Model, texts: Any) -> list[Any]:
     """What is given: one text alone, or several; token ids are one; all that a file holds."""
     found: list[Any]

@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
 from vesalius.dissection import Reading, again
+from vesalius.edits import Edits, written
+from vesalius.edits.selection import chosen
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
-from vesalius.equations.rules import Rule
 from vesalius.traces import Trace
 
 Change = Mapping[str, Array]
@@ -33,10 +34,19 @@ WORKERS = os.cpu_count() or 1
 
 
 class Changed:
-    """A scope in which some steps have other values, and which knows what it was asked for."""
+    """A scope in which some steps have other values, and which knows what it was asked for.
 
-    def __init__(self, scope: Scope, values: Change) -> None:
-        self.scope, self.values, self.asked = scope, values, dict[str, Operand]()
+    ``make`` is asked for steps whose values it does not have, and may leave them as they are.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        values: Change,
+        make: Callable[["Changed", str], Array | None] = lambda scope, name: None,
+    ) -> None:
+        self.scope, self.values, self.make = scope, dict(values), make
+        self.asked: dict[str, Operand] = {}
 
     @property
     def layers(self) -> int:
@@ -44,52 +54,76 @@ class Changed:
 
     def find(self, name: str) -> Operand | None:
         found = self.scope.find(name)
-        if found is not None and name in self.values:
-            found = Operand(found.kind, name, self.values[name])
-        if found is not None and found.kind == "step":
-            self.asked[name] = found
-        return found
+        if found is None or found.kind != "step":
+            return found
+        if name not in self.values and (made := self.make(self, name)) is not None:
+            self.values[name] = made
+        self.asked[name] = Operand("step", name, self.values.get(name, found.array))
+        return self.asked[name]
 
     def constants(self, name: str) -> Any:
         return self.scope.constants(name)
 
 
 class Replay:
-    """The target of a trace, after changes of its steps."""
+    """The target of a trace, after changes of its steps.
+
+    Behind the last step in which tokens meet, only the target's column is computed.
+    """
 
     def __init__(self, reading: Reading, trace: Trace, target: Target) -> None:
         self.reading, self.trace, self.target = reading, trace, target
-        self.values = {step.name: step.value for step in trace.steps}
+        self.values = {step.name: np.asarray(step.value) for step in trace.steps}
         self.graph, self.step = trace.graph, trace.graph.step(target.step)
-        value = np.asarray(self.step.value)
+        value = self.values[target.step]
         self.wide = value.shape[1] if value.ndim == 2 else 1
-        self.operands, self.together = self._operands(value)
-        """The steps that the target's column is made of, and which alone, where it is one whose
-        column is the target's."""
+        self.clean: dict[str, Array] = {}
+        """The target's columns as rules make them of the trace, to be subtracted again."""
+        asked = self._asked()
+        whole = {name for names in asked.values() for name, alike in names.items() if not alike}
+        self.single = set(asked) - whole - self.graph.sources(whole)
+        """The steps of which the target's column alone is computed."""
+        self.awaited = {name for one in self.single for name in asked[one]} - self.single
+        """The steps that a pass ends with: what those are made of, or the target."""
+        if not self.single:
+            self.awaited = {target.step}
+        self.together = self._last_state(list(asked.get(target.step, ())))
         assert self.graph.edges, "worked out before threads ask for it"
 
-    @property
-    def rule(self) -> Rule:
-        return self.graph.rule(self.step)
+    def _asked(self) -> dict[str, dict[str, bool]]:
+        """The steps whose columns rules can make one by one, from the target down.
 
-    def _operands(self, value: Array) -> tuple[set[str], str | None]:
-        scope = Changed(self.graph, {})
-        column = [self.target.column]
-        if self.rule.columns(scope, self.step.place, column, self.wide) is None:
-            return {self.target.step}, None  # the step itself is waited for
-        together = None
-        if value.ndim == 2 and len(scope.asked) == 1:
-            (name, operand), *_ = scope.asked.items()
-            together = name if operand.array.shape[1:] == (self.wide,) else None
-        return set(scope.asked), together
+        Each has the steps that its column is made of, and whether of the same column alone.
+        """
+        found: dict[str, dict[str, bool]] = {}
+        waiting = [self.target.step]
+        while waiting:
+            step, scope = self.graph.step(waiting.pop()), Changed(self.graph, {})
+            if step.name in found or (column := self._made(scope, step.name)) is None:
+                continue
+            self.clean[step.name] = column[:, 0]
+            alike = self.graph.rule(step).alike(self.graph, step.place, self.wide)
+            found[step.name] = {name: name in alike for name in scope.asked}
+            waiting += alike & set(scope.asked)
+        return found
 
-    def steps(self, change: Change) -> dict[str, Array]:
-        """What a change makes of the operands; those that it does not reach are left out."""
-        if self.target.step in change:
-            return {self.target.step: change[self.target.step]}
-        moved = self.graph.dependents(change)
-        found = {name: change[name] for name in self.operands & set(change)}
-        if wanted := self.operands & moved - set(change):
+    def _made(self, scope: Changed, name: str) -> Array | None:
+        """The target's column of a step; None where its rule is for single numbers, or empty."""
+        step = self.graph.step(name)
+        rule = self.graph.rule(step)
+        column = rule.columns(scope, step.place, [self.target.column], self.wide)
+        return column if column is not None and column.ndim == 2 else None
+
+    def _last_state(self, operands: list[str]) -> str | None:
+        """The one step that many targets can be read from in one product, if there is one."""
+        if len(operands) != 1 or self.values[self.target.step].ndim != 2:
+            return None
+        return operands[0] if self.values[operands[0]].shape[1:] == (self.wide,) else None
+
+    def steps(self, change: Change, moved: set[str]) -> dict[str, Array]:
+        """What a change makes of the awaited steps; those that it does not reach are left out."""
+        found = dict(change)
+        if wanted := self.awaited & moved - set(change):
             known = {name: value for name, value in self.values.items() if name not in moved}
             known.update(change)
             with tracing(only=wanted, known=known, until=wanted) as steps:
@@ -99,18 +133,25 @@ class Replay:
 
     def outcome(self, change: Change) -> Outcome:
         """What ``read`` needs to know of a pass after a change."""
-        found = self.steps(change)
-        if self.target.step in found:
-            return True, np.array(self._column(found[self.target.step]))
-        if self.together is not None:
-            state = found.get(self.together, self.values[self.together])
-            return False, np.array(self._column(state))
-        if not self.operands <= {self.target.step}:
-            scope = Changed(self.graph, found)
-            block = self.rule.columns(scope, self.step.place, [self.target.column], self.wide)
-            assert block is not None
-            return True, block[:, 0]
-        return True, np.array(self._column(np.asarray(self.step.value)))
+        moved = self.graph.dependents(change)
+
+        def make(scope: Changed, name: str) -> Array | None:
+            if name not in moved or name not in self.single:
+                return None
+            column, stored = self._made(scope, name), self._column(self.values[name])
+            assert column is not None
+            change = column[:, 0] - self.clean[name]  # nothing where its operands are the same
+            whole = np.full((len(column), self.wide), np.nan, column.dtype)
+            whole[:, self.target.column] = stored + change
+            return whole[:, 0] if self.values[name].ndim == 1 else whole
+
+        scope = Changed(self.graph, self.steps(change, moved), make)
+        wanted = self.together or self.target.step
+        if self.target.step in change:
+            wanted = self.target.step
+        found = scope.find(wanted)
+        assert found is not None
+        return wanted == self.target.step, np.array(self._column(found.array))
 
     def _column(self, value: Array) -> Array:
         return value[:, self.target.column] if value.ndim == 2 else value
@@ -129,7 +170,8 @@ class Replay:
             assert self.together is not None
             scope = Changed(self.graph, {self.together: np.stack(states, axis=1)})
             many = len(states)
-            block = self.rule.columns(scope, self.step.place, [*range(many)], many)
+            rule = self.graph.rule(self.step)
+            block = rule.columns(scope, self.step.place, [*range(many)], many)
             assert block is not None
             product = iter(block.T)
         for ready, array in outcomes:
@@ -145,20 +187,33 @@ class Replay:
 
 
 def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> Steps:
-    """The steps that depend on those ``changed``, with ``cuts`` at zero; all others are known."""
+    """The steps that depend on the cuts ``changed``, with all ``cuts`` made; all others are known.
+
+    Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
+    """
     assert trace.model is not None
-    moved = trace.graph.dependents(changed)
+    reading = again(trace)
+    moved = trace.graph.dependents(_meant(trace, changed, reading.length))
     known = {name: trace[name] for name in trace if name not in moved}
-    edit = {name: np.zeros_like for name in cuts if name in moved}
-    with tracing(edit=edit, known=known) as steps:
-        again(trace).run()
-    return steps
+    edit = {
+        steps: value
+        for steps, value in written.read(cuts).items()
+        if not moved.isdisjoint(_meant(trace, [steps], reading.length))
+    }
+    with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:
+        reading.run()
+    return found
+
+
+def _meant(trace: Trace, cuts: Collection[str], n: int) -> set[str]:
+    """The steps that cuts are about."""
+    return {
+        step.name for steps in written.read(cuts) for step, _ in chosen([steps], trace.steps, n)
+    }
 
 
 def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
-    """The same run with steps at zero, and how many of its steps were computed again."""
-    for name in cuts:
-        trace.graph.step(name)
+    """The same run with cuts, and how many of its steps were computed again."""
     found = replayed(trace, cuts, cuts)
     anew, steps = {step.name: step for step in found}, Steps()
     for step in trace.steps:

@@ -17,6 +17,7 @@ from vesalius.equations import Equation
 from vesalius.equations.references import Group, Index, Operand
 from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
+from vesalius.graph import arrayed
 from vesalius.traces import Trace
 from vesalius.views import Part, Shown, Table
 
@@ -158,7 +159,7 @@ def unfold(trace: Trace, step: str, *at: int, top: int = SHOWN) -> Unfolding:
     """
     top = arguments.whole("top", top, least=0)
     found = trace.graph.step(step)
-    value = np.asarray(found.value)
+    value = arrayed(found.value)
     cell = _cell(step, value.shape, at)
     made = trace.graph.rule(found).made(trace.graph, found.place, cell, value)
     values = [group.values() for group in made.groups]

@@ -20,6 +20,7 @@ from vesalius.cli import (
     checkpoints,
     data,
     explorer,
+    figures,
     generation,
     reading,
     text,
@@ -32,7 +33,14 @@ from vesalius.extras import EXTRAS, missing
 __all__ = ["Settings", "cli", "json_option", "main"]
 
 SUBJECTS: dict[str, list[click.Command]] = {
-    "Anatomy": [anatomy.models, anatomy.equations, anatomy.count, anatomy.dissect, anatomy.verify],
+    "Anatomy": [
+        anatomy.models,
+        anatomy.equations,
+        anatomy.count,
+        figures.figure,
+        anatomy.dissect,
+        anatomy.verify,
+    ],
     "Analyses": [
         explorer.explore,
         analyses.unfold,
@@ -41,6 +49,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         analyses.patch,
         analyses.lens,
         analyses.heads,
+        analyses.gates,
         analyses.gradient,
         analyses.diff,
     ],

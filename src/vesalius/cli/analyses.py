@@ -51,7 +51,22 @@ plot_option = click.option(
 @click.option(
     "--top", type=click.IntRange(0), default=12, show_default=True, help="Terms told one by one."
 )
-def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_json: bool) -> None:
+@click.option(
+    "--cut",
+    "cuts",
+    multiple=True,
+    metavar="STEP",
+    help="Set a step to zero first, as P[3,4]; several, one by one.",
+)
+def unfold(
+    model: str,
+    text: str,
+    step: str,
+    at: tuple[int, ...],
+    top: int,
+    cuts: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """How one number was made: the terms of STEP at ROW and COLUMN, counted from 0.
 
     TEXT is what MODEL reads; for images and series it is a file.
@@ -60,9 +75,11 @@ def unfold(model: str, text: str, step: str, at: tuple[int, ...], top: int, as_j
     """
     from vesalius.analyses.unfolding import unfold as run
     from vesalius.dissection import dissect
+    from vesalius.edits.ready import zero
 
     loaded = load(model)
-    found = run(dissect(loaded, _given(loaded, text)), step, *at, top=top)
+    trace = dissect(loaded, _given(loaded, text), edit=dict.fromkeys(cuts, zero))
+    found = run(trace, step, *at, top=top)
     terminal.show_result(found, as_json)
 
 
@@ -238,6 +255,35 @@ def heads(
     if as_json:
         return terminal.show_json(found.to_json(by))
     return terminal.show(*found.told(by))
+
+
+@asking
+@click.option("--layer", type=click.IntRange(1), help="The layer; the last unless said.")
+@click.option("--unit", type=click.IntRange(0), help="Tell where its context was written, from 0.")
+@click.option("--position", type=int, default=-1, help="The token, from 0; the last unless said.")
+@plot_option
+def gates(
+    model: str,
+    text: str,
+    layer: int | None,
+    unit: int | None,
+    position: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """The units of a recurrent layer over time, and where the memory of one was written.
+
+    Of an lstm all gates are told, of an rnn the state and what it is made of. The context of a
+    --unit is a sum over time: what each token added, times all that was kept since.
+
+    Example: vesalius gates lstm "He shook his" --unit 31
+    """
+    from vesalius.analyses.gates import gates as run
+    from vesalius.dissection import dissect
+
+    loaded = load(model)
+    found = run(dissect(loaded, _given(loaded, text)), layer)
+    _told(found if unit is None else found.written(unit, position), plot, as_json)
 
 
 @asking

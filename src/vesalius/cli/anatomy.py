@@ -4,13 +4,16 @@ They need no training; `count`, `models` and `equations` need no weights either.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vesalius.cli import terminal
 from vesalius.cli.options import Settings, complete_models, extra_option, json_option, load
 from vesalius.views import Table, shown_value
+
+if TYPE_CHECKING:
+    from vesalius.model import Model
 
 
 @click.command()
@@ -127,6 +130,11 @@ def count(
 @click.option("--only", help="Steps to keep and to show with values, as in 'A[3], mu[1,*]'.")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write all values to this file.")
 @click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the explorer's page with this run to one file, at most 5 MB.",
+)
+@click.option(
     "--top",
     type=click.IntRange(0),
     default=10,
@@ -142,6 +150,7 @@ def dissect(
     array: Path | None,
     only: str | None,
     save: str | None,
+    html: Path | None,
     top: int,
     as_json: bool,
     **reading: Any,
@@ -151,6 +160,9 @@ def dissect(
     A vit reads an image as FILE (.png, .jpg, .npy), a tst a series (.ts, .csv, .npy), scaled as in
     training. With --only the steps are shown with their values, and attention with its tokens.
 
+    With --html a browser opens the run without a server: every step, its numbers from the outcome
+    downwards, and each head and network cut. What does not fit is left out and told.
+
     Example: vesalius dissect ./my-gpt2 "I forgot to take my" --only "mu[1,1], Y_hat"
     """
     from vesalius.dissection import dissect as run
@@ -158,12 +170,29 @@ def dissect(
     given = [value for value in (text, ids, array) if value is not None]
     if len(given) != 1:
         raise click.UsageError("expected TEXT or FILE, --ids or --array, one of them")
-    trace = run(load(model), given[0] if ids is None else _numbers(ids), only, **reading)
+    if html is not None and only is not None:
+        raise click.UsageError("--html keeps the whole run; leave --only out")
+    loaded = load(model)
+    trace = run(loaded, given[0] if ids is None else _numbers(ids), only, **reading)
     if save:
         trace.save(save)
+    written = None if html is None else _page(html, model, loaded, text or trace.ids)
     if as_json:
-        return terminal.show_json(trace.to_json(top))
-    return terminal.show_trace(trace, top, everything=only is not None, saved=save)
+        told = trace.to_json(top)
+        return terminal.show_json(told if written is None else {**told, "html": written})
+    terminal.show_trace(trace, top, everything=only is not None, saved=save)
+    if written is not None:
+        left = "".join(f"\n  {sentence}" for sentence in written["left"])
+        terminal.show(f"Wrote {written['file']}\n{written['bytes']:,} bytes; left out are{left}")
+    return None
+
+
+def _page(file: Path, name: str, model: "Model", given: "str | list[int]") -> dict[str, Any]:
+    """The explorer's page with the run, in one file."""
+    from vesalius.explorer.single import write
+
+    with terminal.counting("writing the page") as progress:
+        return write(file, name, given, model, progress=progress)
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,20 +1,34 @@
 """The verb that opens the explorer."""
 
 import json
+from pathlib import Path
 
 import click
 
 from vesalius.cli.options import complete_models, json_option
+
+RUNS = Path("runs")
+"""Where training leaves its runs unless it is told otherwise."""
 
 
 @click.command()
 @click.argument("model", required=False, shell_complete=complete_models)
 @click.option("--port", type=click.IntRange(0, 65535), help="Else the next that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="A name of the loopback.")
+@click.option(
+    "--runs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of training runs, whose curves and checkpoints are shown; runs/ if there is one.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 @json_option
 def explore(
-    model: str | None, port: int | None, host: str, no_browser: bool, as_json: bool
+    model: str | None,
+    port: int | None,
+    host: str,
+    runs: Path | None,
+    no_browser: bool,
+    as_json: bool,
 ) -> None:
     """A page on this machine that takes a run apart: every number, and what a cut changes.
 
@@ -24,7 +38,8 @@ def explore(
     """
     from vesalius.explorer.serving import explorer
 
-    found = explorer(model, host, port)
+    runs = runs or (RUNS if RUNS.is_dir() else None)
+    found = explorer(model, host, port, runs=runs)
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:

@@ -19,6 +19,8 @@ from vesalius.equations.parameters import Array
 ALL = slice(None)
 Index = tuple[int | slice, ...]
 Place = Mapping[str, int]
+Values = Any
+"""An array, or what gives its columns when they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Operand:
     kind: str
     """"step", "parameter", "input" or "constant"."""
     name: str
-    array: Array
+    array: Values
 
 
 @runtime_checkable
@@ -78,7 +80,7 @@ class View:
             whole[...] = G.reshape(whole.shape)
         return whole
 
-    def matrix(self) -> Array:
+    def matrix(self) -> Values:
         array = self.operand.array
         if self.chosen is not None:
             array = array[:, self.chosen]
@@ -298,6 +300,16 @@ class Term:
             each = [self._block(scope, place, [c], wide) for c in columns]
             return np.concatenate([np.asarray(b) for b in each], axis=1)
         return self._block(scope, place, columns, wide)
+
+    def alike(self, scope: Scope, place: Place, wide: int) -> tuple[set[str], set[str]]:
+        """The operands of which a column needs the same column, and those that it needs whole."""
+        alike, whole = set[str](), set[str]()
+        for k, view in enumerate(self._views(scope, place, 0, wide) or ()):
+            left = self.is_product and k == 0
+            apart = left or view.transposed or view.by_column or view.column is not None
+            same = not apart and view.matrix().shape[1] == wide
+            (alike if same else whole).add(view.operand.name)
+        return alike, whole
 
     def _views(self, scope: Scope, place: Place, c: int, wide: int) -> list[View] | None:
         """The factors, all but ``P[l,*]``; None where the model lacks one."""

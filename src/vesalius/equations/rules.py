@@ -23,6 +23,7 @@ from vesalius.equations.references import (
     Pulled,
     Scope,
     Term,
+    Values,
     View,
     pair,
     placed,
@@ -66,7 +67,7 @@ class Rule:
                     found[f"{where}.{letter}"] = None
         return list(found)
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         """One number of the step's value, as a sum of its operands' numbers."""
         raise AssertionError("every rule says its own")
 
@@ -74,7 +75,11 @@ class Rule:
         """The step's value at all rows of some columns; None where a rule is for single numbers."""
         return None
 
-    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        """The operands of which a column of the step needs the same column, and no other."""
+        return set()
+
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         """Which covectors of the operands give the same sum as ``G`` does of the value.
 
         Parameters, gates and statistics are held, and so is the slope of an activation from zero:
@@ -109,7 +114,7 @@ class Sum(Rule):
         scale = self.scale(groups[0].factors[0][0].operand.array.shape)
         return [Group(groups[0].factors, scale), *groups[1:]]
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         groups = [g for t in self.terms for g in t.groups(scope, place, cell, _wide(value))]
         g = self.activation(scope, place)
         if g is None:
@@ -132,7 +137,11 @@ class Sum(Rule):
         inner = self.inner(scope, place, columns, wide)
         return inner if g is None else np.asarray(g(inner))
 
-    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        found = [term.alike(scope, place, wide) for term in self.terms]
+        return set().union(*(alike for alike, _ in found)) - set().union(*(w for _, w in found))
+
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         pulled, wide = Pulled({}, {}), _wide(value)
         G = G.reshape(len(value), wide)
         g = self.activation(scope, place)
@@ -161,7 +170,7 @@ class Softmax(Sum):
         super().__init__(*terms, scale=scale)
         self.by_row = by_row
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         r, c = pair(cell)
         wide = _wide(value)
         inner = super().inner(scope, place, list(range(wide)) if self.by_row else [c], wide)
@@ -178,8 +187,11 @@ class Softmax(Sum):
             rivals,
         )
 
-    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         return None
+
+    def alike(self, scope: Scope, place: Place, wide: int) -> set[str]:
+        return set() if self.by_row else super().alike(scope, place, wide)
 
     def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         wanted = list(range(wide)) if self.by_row else columns
@@ -210,7 +222,7 @@ class Normalised(Sum):
         square = ((x - mean) ** 2).mean(axis=0, keepdims=True)
         return Xi, x, mean, np.sqrt(square + Xi.epsilon)
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         r, c = pair(cell)
         Xi, _, means, deviations = self.statistics(scope, place, [c], _wide(value))
         mean = float(means[r % len(means), 0])
@@ -235,7 +247,7 @@ class Normalised(Sum):
             notes = {"mean": mean, **notes}
         return Made(groups, notes=notes)
 
-    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         wide = _wide(value)
         G = G.reshape(len(value), wide)
         Xi, _, mean, deviation = self.statistics(scope, place, list(range(wide)), wide)
@@ -265,7 +277,7 @@ class Lookup(Rule):
     def __init__(self, matrix: str) -> None:
         self.terms = (Term(matrix),)
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         r, c = pair(cell)
         view = self.terms[0].factors[0].resolve(scope, place, c)
         ids = scope.find("Omega")
@@ -285,7 +297,7 @@ class Lookup(Rule):
 class Given(Rule):
     """What no other value leads to: a mask, the input."""
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         number = np.atleast_1d(np.asarray(value, dtype=np.float64)[cell])
         view = View(Operand("constant", "given", number), None, False, None)
         return Made([Group(((view, (0,)),))])
@@ -297,7 +309,7 @@ class Joined(Rule):
     def __init__(self, first: str, rest: str) -> None:
         self.terms = (Term(first), Term(rest))
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         r, c = pair(cell)
         which, column = (0, 0) if c == 0 else (1, c - 1)
         view = self.terms[which].factors[0].resolve(scope, place, c)
@@ -311,7 +323,7 @@ class Flattened(Rule):
     def __init__(self, matrix: str) -> None:
         self.terms = (Term(matrix),)
 
-    def made(self, scope: Scope, place: Place, cell: Index, value: Array) -> Made:
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         view = self.terms[0].factors[0].resolve(scope, place, 0)
         assert view is not None
         column, row = divmod(pair(cell)[0], view.matrix().shape[0])
@@ -324,7 +336,7 @@ class Flattened(Rule):
         padding = np.zeros(n) if mask is None else np.isneginf(mask.array).all(axis=0)
         return np.asarray(1.0 - padding)
 
-    def pull(self, scope: Scope, place: Place, value: Array, G: Array) -> Pulled | None:
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         view = self.terms[0].factors[0].resolve(scope, place, 0)
         assert view is not None
         columns: Array = G.reshape(view.matrix().shape, order="F")
@@ -333,5 +345,5 @@ class Flattened(Rule):
         return pulled
 
 
-def _wide(value: Array) -> int:
+def _wide(value: Values) -> int:
     return value.shape[1] if value.ndim > 1 else 1

@@ -35,6 +35,10 @@ class Step:
         """The symbol with its place in brackets, as in ``A[3]`` or ``P[3,2]``."""
         return name(self.symbol, self.place)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.value)
+
 
 def name(symbol: str, place: dict[str, int]) -> str:
     indices = ",".join(str(place[axis]) for axis in PLACES if axis in place)

@@ -2,18 +2,21 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from vesalius import naming
+from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.counting import count
-from vesalius.errors import UnknownModel, nearest
+from vesalius.errors import UnknownModel, VesaliusError, nearest
 from vesalius.explorer.offering import offered
 from vesalius.families import family_of
+from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 
@@ -21,6 +24,10 @@ DEFAULT = "gpt"
 TEXTS = {"bert": "He shook his [MASK].", "ffnn": "He shook his head and said to the"}
 """What a page begins with, by family."""
 TEXT = "He shook his"
+
+
+class ModelChanged(VesaliusError):
+    """A model whose files are others than those that were read."""
 
 
 class Entry:
@@ -31,14 +38,35 @@ class Entry:
         self.lock = Lock()
         self._model = model
         self._digest = ""
+        self._files = _files(model)
+        self.edition = 0
+        """How often its files have changed: what was computed of older ones is worth nothing."""
+        self.waiting = 0
+        """How many want to work with it, the one that does among them."""
 
     @contextmanager
-    def at_work(self) -> Iterator[Model]:
-        """The model, while nobody else works with it."""
-        with self.lock:
-            if self._model is None:
-                self._model = load(self.name)
-            yield self._model
+    def at_work(self, watch: Watch = nobody) -> Iterator[Model]:
+        """The model, while nobody else works with it; ``watch`` raises where nobody wants it."""
+        self.waiting += 1
+        try:
+            with self.lock:
+                watch()
+                yield self._loaded()
+        finally:
+            self.waiting -= 1
+
+    def _loaded(self) -> Model:
+        if self._model is not None and _files(self._model) != self._files:
+            self._model, self._digest = None, ""
+            self.edition += 1
+            raise ModelChanged(
+                f"the files of {self.title} have changed since they were read, so that what was "
+                f"computed is not theirs any more; open it anew to read them as they are now"
+            )
+        if self._model is None:
+            self._model = load(self.name)
+            self._files = _files(self._model)
+        return self._model
 
     def digest(self, model: Model) -> str:
         """What the model is, in a few letters: the same weights and settings give the same."""
@@ -67,6 +95,7 @@ class Entry:
                 "settings": model.config.described(),
                 "context": model.config.symbols().get("n_max"),
                 "count": count(model).to_json(),
+                "figures": parts_of(model),
                 "text": self._text(model),
                 **offered(model),
             }
@@ -81,11 +110,37 @@ class Entry:
         return TEXTS.get(family_of(model.config).name, TEXT)
 
 
+def _files(model: Model | None) -> list[tuple[str, int, int]]:
+    """The names, sizes and times of a model's files."""
+    folder: Path | None = None if model is None else model.folder
+    if folder is None or not folder.is_dir():
+        return []
+    stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+
+def entry_of(given: str, model: Model | None = None) -> Entry:
+    """The model of a name or a folder, which the explorer can show."""
+    found = naming.find(given)
+    if found.kind == "specimen":
+        entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title, model)
+    else:
+        folder = found.name if found.folder is None else found.folder.resolve().name
+        key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
+        key = f"{key}-2" if key in specimens() else key
+        entry = Entry(key, given, folder, model)
+    with entry.at_work():  # what cannot be read is said before the page opens
+        pass
+    return entry
+
+
 class Catalogue:
     """The models by their ids, the one to begin with first."""
 
     def __init__(self, given: str | None = None) -> None:
         self.entries: dict[str, Entry] = {}
+        self.checkpoint: Callable[[str], Entry] | None = None
+        """Finds what is not listed: ``RUN@STEP``, a checkpoint of a training run."""
         if given is not None:
             self._add(given)
         for name in (DEFAULT, *specimens()):
@@ -93,19 +148,12 @@ class Catalogue:
                 self.entries[name] = Entry(name, f"specimen:{name}", card(name).title)
 
     def _add(self, given: str) -> None:
-        found = naming.find(given)
-        if found.kind == "specimen":
-            entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title)
-        else:
-            folder = found.name if found.folder is None else found.folder.resolve().name
-            key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
-            key = f"{key}-2" if key in specimens() else key
-            entry = Entry(key, given, folder)
-        with entry.at_work():  # what cannot be read is said before the page opens
-            pass
+        entry = entry_of(given)
         self.entries[entry.key] = entry
 
     def __getitem__(self, key: str) -> Entry:
+        if key not in self.entries and "@" in key and self.checkpoint is not None:
+            return self.checkpoint(key)
         if key not in self.entries:
             raise UnknownModel(f"there is no model {key!r} here; {nearest(key, self.entries)}")
         return self.entries[key]

@@ -67,6 +67,13 @@ class What:
     edit: Mapping[str, Callable[[Array], Array]] | None = None
 
     @property
+    def ids(self) -> list[int]:
+        """The tokens that are read; none of arrays."""
+        if isinstance(self.given, Input):
+            return []
+        return list(self.given.ids if isinstance(self.given, Encoded) else self.given)
+
+    @property
     def key(self) -> str:
         """The same for the same numbers, and of files and examples for the same source."""
         given, told = self.given, hashlib.sha256()
@@ -121,14 +128,10 @@ def _text(model: Model, asked: Asked) -> What:
     found = _hidden(model, What(list(encoded.ids) if alone else encoded, ""), asked.masks)
     texts = _with_masks(texts, encoded, found.masks)
     again = tokenizer.encode(texts[0]) if alone else tokenizer.encode_pair(*texts).ids
-    if list(again) != _ids(found):  # a mask can split what it stands beside into other tokens
+    if list(again) != found.ids:  # a mask can split what it stands beside into other tokens
         return found
     python = ", ".join(json.dumps(one, ensure_ascii=False) for one in texts)
     return replace(found, python=python if alone else f"({python})", command=texts[0] * alone)
-
-
-def _ids(found: What) -> list[int]:
-    return list(found.given.ids if isinstance(found.given, Encoded) else found.given)
 
 
 def _with_masks(texts: tuple[str, ...], encoded: Encoded, masks: Sequence[int]) -> tuple[str, ...]:
@@ -149,7 +152,7 @@ def _hidden(model: Model, found: What, masks: Sequence[int]) -> What:
     mask = None if tokenizer is None else tokenizer.special.get(MASK)
     if tokenizer is None or mask is None or not maskable(model):
         raise WrongKind(f"this {model.family} restores no masked tokens")
-    ids = _ids(found)
+    ids = found.ids
     hidden: dict[int, int] = {}
     for place in sorted(set(masks)):
         _require_place(place, len(ids))

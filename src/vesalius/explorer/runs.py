@@ -4,14 +4,16 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from vesalius import __version__
+from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
+from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, VesaliusError
 from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.explorer.reading import Asked, What, what
@@ -19,7 +21,7 @@ from vesalius.explorer.uploads import Uploads
 from vesalius.model import Model
 from vesalius.traces import Trace
 
-BYTES = 1 << 30
+BYTES = 512 << 20
 """Of the steps of all runs that are kept; the one least lately asked for goes first."""
 
 
@@ -42,56 +44,88 @@ class Run:
     """The run without cuts: its own key where there are none."""
     what: What
     """What was read."""
+    edition: int = 0
+    """Of the model's files that it was computed from."""
     answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was asked about it before."""
 
     @property
     def size(self) -> int:
+        if isinstance(self.trace, LongTrace):
+            return self.trace.own
         return sum(step.value.nbytes for step in self.trace.steps)
 
 
 class Runs:
     """The runs that are kept, by their keys."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue | Mapping[str, Entry]) -> None:
         self.catalogue, self.uploads = catalogue, Uploads()
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = Lock()
 
     def __getitem__(self, key: str) -> Run:
         with self._lock:
-            if key not in self._runs:
-                raise UnknownRun("this run is not kept here; post its text again")
+            run = self._runs.get(key)
+            if run is None or run.edition != run.entry.edition:
+                raise UnknownRun("this run is not kept here; post what it reads again")
             self._runs.move_to_end(key)
-            return self._runs[key]
+            return run
 
-    def make(self, model: str, asked: Asked, cuts: Sequence[str] = ()) -> Run:
+    def make(
+        self,
+        model: str,
+        asked: Asked,
+        cuts: Sequence[str] = (),
+        watch: Watch = nobody,
+        told: "Told | None" = None,
+    ) -> Run:
         """The run of what is asked for; made once, however often."""
         entry = self.catalogue[model]
-        with entry.at_work() as loaded:
+        with entry.at_work(watch) as loaded:
             read = what(loaded, asked, self.uploads)
-            clean = self._one(entry, loaded, read, ())
-            return self._one(entry, loaded, read, tuple(sorted(set(cuts)))) if cuts else clean
+            told = told or Told()
+            key, clean = (
+                key_of(entry.digest(loaded), read.key, some) for some in (_sorted(cuts), ())
+            )
+            told.begun(key, clean, loaded, read.ids)
+            found = self._one(entry, loaded, read, (), watch, told.layered)
+            if not cuts:
+                return found
+            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered)
 
     def uncut(self, run: Run) -> Run:
         """The same run without its cuts, kept or made anew."""
         with run.entry.at_work() as model:
             return self._one(run.entry, model, run.what, ())
 
-    def _one(self, entry: Entry, model: Model, read: What, cuts: tuple[str, ...]) -> Run:
-        key, clean = (_key(entry.digest(model), read.key, some) for some in (cuts, ()))
+    def _one(
+        self,
+        entry: Entry,
+        model: Model,
+        read: What,
+        cuts: tuple[str, ...],
+        watch: Watch = nobody,
+        layered: Layered = nobody,
+    ) -> Run:
+        key, clean = (key_of(entry.digest(model), read.key, some) for some in (cuts, ()))
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
                 return self._runs[key]
         begun = time.perf_counter()
-        if cuts:
+        if is_long(model, len(read.ids)):
+            before = self[clean].trace if cuts else None
+            assert before is None or isinstance(before, LongTrace)
+            trace: Trace = LongTrace(model, read.given, cuts, before, watch, layered)
+            again = trace.again  # type: ignore[attr-defined]
+        elif cuts:
             trace, again = with_cuts(self[clean].trace, cuts)
         else:
             trace = dissect(model, read.given, edit=read.edit)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(key, entry, trace, cuts, taken, again, clean, read)
+        run = Run(key, entry, trace, cuts, taken, again, clean, read, entry.edition)
         with self._lock:
             self._runs[key] = run
             total = sum(one.size for one in self._runs.values())
@@ -99,8 +133,28 @@ class Runs:
                 total -= self._runs.popitem(last=False)[1].size
         return run
 
+    def forget(self, key: str) -> None:
+        with self._lock:
+            if self._runs.pop(key, None) is None:
+                raise UnknownRun("this run is not kept here; there is nothing to forget")
 
-def _key(digest: str, read: str, cuts: tuple[str, ...]) -> str:
+
+class Told:
+    """Who is told of a run in the making; nobody, unless a subclass says otherwise."""
+
+    def begun(self, key: str, clean: str, model: Model, ids: list[int]) -> None:
+        """Its names are known, and what it will be of."""
+
+    def layered(self, layer: int, state: Array) -> None:
+        """The state after a layer has been computed."""
+
+
+def _sorted(cuts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(cuts)))
+
+
+def key_of(digest: str, read: str, cuts: tuple[str, ...]) -> str:
+    """What a run is called: by the model's digest, what it reads, and what is cut."""
     said = json.dumps([__version__, digest, read, cuts])
     return hashlib.sha256(said.encode()).hexdigest()[:24]
 

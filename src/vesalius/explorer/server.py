@@ -11,88 +11,61 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI, Request
-from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from vesalius import equations as eq
-from vesalius.errors import (
-    SequenceTooLong,
-    UnknownModel,
-    UnknownStep,
-    VesaliusError,
-    WrongKind,
-    WrongLength,
-)
-from vesalius.examples import shelf
-from vesalius.explorer import seeing, telling
+from vesalius.analyses.recomputing import Watch, nobody
+from vesalius.errors import VesaliusError, WrongLength
+from vesalius.explorer import figures, files, gates, heads, ledger, telling, training, words
+from vesalius.explorer.answers import ASK, as_values
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
-from vesalius.explorer.figures import figure
-from vesalius.explorer.reading import Asked
-from vesalius.explorer.runs import Run, Runs, UnknownRun
-from vesalius.explorer.uploads import UnknownUpload
+from vesalius.explorer.running import add_runs, add_sampling
+from vesalius.explorer.runs import Run, Runs
+from vesalius.explorer.streaming import Stop, attended
+from vesalius.generation.sampling import Sampling
+from vesalius.graph import arrayed
 
 PAGE = Path(__file__).parent / "page"
-MISSING = (UnknownModel, UnknownRun, UnknownStep, UnknownUpload)
-"""Errors about a thing that is not there."""
-LONGEST = 1 << 24
-"""Bytes of one answer with values; a larger step is asked for in parts."""
 ANSWERS = 2000
 """Answers about a run that are kept."""
 FOREVER = "private, max-age=31536000, immutable"
 """For files of the page, whose names change with what they hold."""
-ASK = "private, no-cache"
-"""For answers, which another version of the package may give differently."""
 
 
-PLACE = re.compile(r"[\w.-]+(/dissect(/[^/]{1,200})?)?")
+PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
 
 
-class Wanted(BaseModel):
-    """A run: a model by its id, what it is to read, and the steps to cut."""
-
-    model_config = ConfigDict(extra="forbid")
-    model: StrictStr
-    text: StrictStr | None = None
-    second: StrictStr | None = None
-    ids: list[StrictInt] | None = None
-    upload: StrictStr | None = None
-    example: StrictInt | None = None
-    index: StrictInt = 0
-    invert: StrictBool = False
-    masks: list[StrictInt] = Field(default=[], max_length=4096)
-    given: StrictInt | None = None
-    cuts: list[StrictStr] = Field(default=[], max_length=256)
-
-    @property
-    def asked(self) -> Asked:
-        told = self.model_dump(exclude={"model", "cuts", "masks"})
-        return Asked(**told, masks=tuple(self.masks))
-
-
-def application(catalogue: Catalogue, page: Path = PAGE) -> FastAPI:
+def application(
+    catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
+) -> FastAPI:
     """The server's answers, without its guards."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     runs = Runs(catalogue)
     app.add_exception_handler(VesaliusError, _said)
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
-    _files(app, runs)
+    add_runs(app, catalogue, runs)
+    add_sampling(app, runs)
+    files.routes(app, runs)
     _runs(app, runs)
+    figures.routes(app, catalogue, runs)
+    heads.routes(app, runs)
+    gates.routes(app, runs)
+    ledger.routes(app, catalogue)
+    words.routes(app, catalogue, runs)
+    training.routes(app, trainings or training.Trainings(None))
     _page(app, page)
     return app
 
 
 def _said(request: Request, error: Exception) -> Response:
     """The sentence of an exception; it is meant for whoever gave the input."""
-    status = 404 if isinstance(error, MISSING) else 422
     about = {"error": type(error).__name__, "message": str(error)}
-    return JSONResponse(about, status)
+    return JSONResponse(about, telling.status_of(error))
 
 
 def _misread(request: Request, error: Exception) -> Response:
@@ -111,60 +84,17 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
     def model(key: str) -> Any:
         return JSONResponse(telling.told(catalogue[key].described()))
 
-    @app.get("/api/models/{key}/figure")
-    def drawn(key: str) -> Any:
-        with catalogue[key].at_work() as loaded:
-            return figure(loaded)
-
     @app.get("/api/equations")
     def equations() -> Any:
         return {name: classed(entry) for name, entry in eq.REGISTRY.items()}
 
 
-def _files(app: FastAPI, runs: Runs) -> None:
-    """Pictures and series: those that a page brings, and examples of a model's corpus."""
-
-    def added(model: str, name: str, data: bytes) -> dict[str, Any]:
-        entry = runs.catalogue[model]
-        with entry.at_work() as loaded:
-            upload = runs.uploads.add(data, name)
-            return {"upload": upload.key, "count": len(runs.uploads.read(loaded, upload.key))}
-
-    @app.post("/api/uploads")
-    async def upload(request: Request, model: str, name: str = "") -> Any:
-        return await run_in_threadpool(added, model, name, await request.body())
-
-    @app.get("/api/models/{key}/examples/{number}")
-    def example(request: Request, key: str, number: int) -> Any:
-        with runs.catalogue[key].at_work() as model:
-            found = shelf(model)[number]
-        if found.values.dtype == np.uint8:
-            return Response(seeing.png(found.values), media_type="image/png")
-        return _values(request, f"{key}/{number}", found.values, "", "")
-
-    @app.get("/api/runs/{key}/picture")
-    def picture(key: str) -> Any:
-        data = seeing.read(runs[key])
-        return Response(data, media_type="image/png", headers={"cache-control": ASK})
-
-    @app.get("/api/runs/{key}/series")
-    def series(request: Request, key: str) -> Any:
-        run = runs[key]
-        given = run.trace.graph.given
-        if given is None or given.ndim != 2:
-            raise WrongKind(f"this run of {run.trace.family} is of no series")
-        return _values(request, f"{key}/series", given, "", "")
-
-    @app.get("/api/runs/{key}/restored")
-    def restored(key: str, seed: int = 0, temperature: float = 1.0) -> Any:
-        data = seeing.restored(runs[key], seed, temperature)
-        return Response(data, media_type="image/png", headers={"cache-control": ASK})
-
-
 def _runs(app: FastAPI, runs: Runs) -> None:
-    def known(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
+    def known(
+        run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
+    ) -> Any:
         """What is worked out once: heavy work is done one at a time for each model."""
-        with run.entry.at_work():
+        with run.entry.at_work(watch):
             if about not in run.answers:
                 if len(run.answers) >= ANSWERS:
                     run.answers.clear()
@@ -172,7 +102,7 @@ def _runs(app: FastAPI, runs: Runs) -> None:
             return run.answers[about]
 
     def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
-        return JSONResponse(known(runs[key], about, make), headers={"cache-control": ASK})
+        return JSONResponse(known(runs[key], about, make), headers=ASK)
 
     def meant(key: str, word: int | None, position: int | None) -> int:
         """The word that is asked about: without cuts the likeliest, whatever they change."""
@@ -182,14 +112,6 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         clean = runs.uncut(run) if run.cuts else run
         return telling.target_of(clean, None, position).cells[0][0][0]
 
-    @app.post("/api/runs")
-    def post(wanted: Wanted) -> Any:
-        try:
-            run = runs.make(wanted.model, wanted.asked, wanted.cuts)
-        except SequenceTooLong as error:
-            return JSONResponse(_too_long(runs, wanted, error), 422)
-        return {"id": run.key, "clean": run.clean, "milliseconds": run.milliseconds}
-
     @app.get("/api/runs/{key}")
     def summary(key: str, word: int | None = None, position: int | None = None) -> Any:
         word = meant(key, word, position)
@@ -197,13 +119,23 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         return answer(key, about, lambda run: telling.summary(run, word, position))
 
     @app.get("/api/runs/{key}/cuts")
-    def cuts(key: str, layer: int, word: int | None = None, position: int | None = None) -> Any:
-        run, word = runs[key], meant(key, word, position)
-        found = []
-        for name in telling.cuttable(run, layer):  # others may ask in between
-            make = partial(telling.effect, name=name, word=word, position=position)
-            found.append(known(run, ("cut", name, word, position), make))
-        return JSONResponse(found, headers={"cache-control": ASK})
+    async def cuts(
+        request: Request,
+        key: str,
+        layer: int,
+        word: int | None = None,
+        position: int | None = None,
+    ) -> Any:
+        def work(stop: Stop) -> list[Any]:
+            run, target, found = runs[key], meant(key, word, position), []
+            for name in telling.cuttable(run, layer):  # others may ask in between
+                make = partial(
+                    telling.effect, name=name, word=target, position=position, watch=stop
+                )
+                found.append(known(run, ("cut", name, target, position), make, stop))
+            return found
+
+        return JSONResponse(await attended(request, work), headers=ASK)
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
@@ -212,14 +144,26 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         return answer(key, about, lambda run: telling.sources(run, name, word, position))
 
     @app.get("/api/runs/{key}/vocabulary")
-    def vocabulary(key: str, search: str = "", k: int = 12, position: int | None = None) -> Any:
+    def vocabulary(
+        key: str,
+        search: str = "",
+        k: int = 12,
+        position: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> Any:
+        said = temperature is not None or top_k is not None or top_p is not None
+        how = Sampling(1.0 if temperature is None else temperature, top_k, top_p) if said else None
         k = max(0, min(k, 1000))
-        found = telling.vocabulary(runs[key], search[:200], k, position)
-        return JSONResponse(telling.told(found), headers={"cache-control": ASK})
+        run = runs[key]
+        with run.entry.at_work():
+            found = telling.vocabulary(run, search[:200], k, position, how)
+        return JSONResponse(telling.told(found), headers=ASK)
 
     @app.get("/api/runs/{key}/lens")
-    def lens(key: str) -> Any:
-        return answer(key, ("lens",), telling.lens)
+    def lens(key: str, first: int = 0, last: int | None = None) -> Any:
+        return answer(key, ("lens", first, last), lambda run: telling.lens(run, first, last))
 
     @app.get("/api/runs/{key}/unfold/{name}/{at}")
     def unfold(key: str, name: str, at: str) -> Any:
@@ -228,23 +172,10 @@ def _runs(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/api/runs/{key}/steps/{name}")
     def step(request: Request, key: str, name: str, rows: str = "", columns: str = "") -> Any:
-        value = np.asarray(runs[key].trace.graph.step(name).value)
-        return _values(request, f"{key}/{name}", value, rows, columns)
-
-
-def _too_long(runs: Runs, wanted: Wanted, error: SequenceTooLong) -> dict[str, Any]:
-    """The error, and the end of the text that would fit."""
-    about: dict[str, Any] = {"error": "SequenceTooLong", "message": str(error)}
-    with runs.catalogue[wanted.model].at_work() as model:
-        limit = model.config.symbols().get("n_max")
-        if limit and wanted.text is not None and model.tokenizer is not None:
-            (bare,) = model.tokenizer.encode_many([wanted.text], framed=False)
-            count = len(model.tokenizer.encode(wanted.text))
-            about |= {"tokens": count, "limit": limit}
-            if not wanted.second:
-                kept = bare[-(limit - (count - len(bare))) :]  # special tokens need places too
-                about["fitting"] = model.tokenizer.decode(kept)
-    return about
+        run = runs[key]
+        with run.entry.at_work():
+            value = arrayed(run.trace.graph.step(name).value)
+            return as_values(request, f"{key}/{name}", value, rows, columns)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -253,42 +184,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     if len(parts) > 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise WrongLength(f"a cell is one or two whole numbers, as in 2,1; got {text[:40]!r}")
     return tuple(int(part) for part in parts)
-
-
-def _values(request: Request, tag: str, value: Any, rows: str, columns: str) -> Response:
-    """Numbers as little-endian float32, row by row; all of them, or the part that is asked for."""
-    shape = value.shape
-    value = value.reshape(shape[0], -1) if value.ndim else value.reshape(1, 1)
-    first, last = _range(rows, value.shape[0])
-    left, right = _range(columns, value.shape[1])
-    tag = f'"{tag}/{first}:{last}/{left}:{right}"'.replace(" ", "")
-    headers = {"etag": tag, "cache-control": ASK}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    part = value[first:last, left:right]
-    if part.size * 4 > LONGEST:
-        raise WrongLength(
-            f"{part.size:,} numbers are too many at once; ask for some rows, as 0:256"
-        )
-    headers |= {
-        "x-dtype": "float32",
-        "x-order": "row",
-        "x-shape": ",".join(map(str, shape)),
-        "x-rows": f"{first}:{last}",
-        "x-columns": f"{left}:{right}",
-    }
-    data = np.ascontiguousarray(part, dtype="<f4").tobytes()
-    return Response(data, media_type="application/octet-stream", headers=headers)
-
-
-def _range(text: str, n: int) -> tuple[int, int]:
-    """``16:32`` as a part of n rows or columns; nothing means all."""
-    if not text:
-        return 0, n
-    first, colon, last = text.partition(":")
-    if not colon or not all(p.isdecimal() and len(p) < 10 for p in (first, last)):
-        raise WrongLength(f"expected a range, as in 0:16, got {text[:40]!r}")
-    return min(int(first), n), min(int(last), n)
 
 
 def _page(app: FastAPI, page: Path) -> None:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 
 from vesalius.errors import WrongKind
 from vesalius.explorer.catalogue import Catalogue
-from vesalius.explorer.guards import Guard
+from vesalius.explorer.guards import SECONDS, Guard
+from vesalius.explorer.patience import impatient
 from vesalius.explorer.server import PAGE, application
+from vesalius.explorer.training import Trainings
 
 PORT, TRIED = 8731, 64
 """The first port that is tried unless one is said, and how many after it."""
@@ -54,6 +57,7 @@ class Explorer:
 
     def run(self, browser: bool = False) -> None:
         """Answer until it is interrupted."""
+        threadpool_limits(1, user_api="blas")  # the other cores are for the browser
         threading.Thread(target=self._warm, daemon=True).start()
         if browser and (sys.platform != "linux" or _has_screen()):
             threading.Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
@@ -75,21 +79,28 @@ def explorer(
     host: str = "127.0.0.1",
     port: int | None = None,
     page: Path = PAGE,
+    runs: Path | None = None,
+    seconds: float = SECONDS,
 ) -> Explorer:
-    """A server for one person at this computer."""
+    """A server for one person at this computer; ``runs`` is a folder of training runs.
+
+    Slow senders are cut after some ``seconds``.
+    """
     if host not in HOSTS:
         raise WrongKind(
             f"the explorer answers on the loopback only, {', '.join(HOSTS)}; got {host!r}. "
             f"From another machine, ssh -L brings its port here"
         )
-    catalogue = Catalogue(model)
+    catalogue, trainings = Catalogue(model), Trainings(runs)
+    catalogue.checkpoint = trainings.entry
     if not (page / "index.html").exists():
         raise NoPage("the page of the explorer is not built; 'make page' builds it, with Node")
     listening = _listen(host, port)
     port = int(listening.getsockname()[1])
     token = secrets.token_urlsafe(24)
     settings = uvicorn.Config(
-        Guard(application(catalogue, page), port, token),
+        Guard(application(catalogue, page, trainings), port, token, seconds),
+        http=impatient(seconds),
         log_level="warning",
         access_log=False,
         server_header=False,

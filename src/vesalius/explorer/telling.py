@@ -8,22 +8,38 @@ import numpy as np
 from vesalius.analyses import lens as lenses
 from vesalius.analyses import targets
 from vesalius.analyses.attribution import attribute
+from vesalius.analyses.recomputing import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
-from vesalius.equations import Step, softmax
+from vesalius.capabilities import predicts_next
+from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
+from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind
 from vesalius.explorer import inputs
-from vesalius.explorer.runs import Run
+from vesalius.explorer.catalogue import ModelChanged
+from vesalius.explorer.runs import Run, UnknownRun
+from vesalius.explorer.training import UnknownTraining
+from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
-from vesalius.model import Model
-from vesalius.steps import ATTENTION, summary_of
+from vesalius.generation.sampling import Draw, Sampling
+from vesalius.steps import ATTENTION
+from vesalius.traces import Trace
 
 CUT = ("P", "D")
 """Steps that a cut sets to zero: a head, a feedforward network."""
 WITHIN = {"C_bar": "D", "F": "D", "D": "D"}
 """What stands inside a feedforward network."""
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining, UnknownUpload)
+"""Errors about a thing that is not there."""
 OUTPUTS = ("Z", "Y_hat", "z", "y_hat", "z_C", "y_hat_C", "Omega_hat")
+
+
+def status_of(error: Exception) -> int:
+    """The status of an error: a thing that is not there, one that has changed, or bad input."""
+    if isinstance(error, ModelChanged):
+        return 409
+    return 404 if isinstance(error, MISSING) else 422
 
 
 def told(value: Any) -> Any:
@@ -51,10 +67,10 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "family": trace.family,
         "ids": trace.ids,
         "tokens": trace.tokens(),
-        "surprisal": surprisal(run),
+        "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "position": here,
-        "masked": not _goes_on(trace.model),
+        "masked": not predicts_next(trace.model),
         "target": {
             "id": row,
             "token": name_of(run, target.step, row),
@@ -68,6 +84,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "sum": found.total,
         "difference": found.difference,
         "layers": trace.graph.layers,
+        "long": isinstance(trace, LongTrace),
         "steps": [_step(run, step) for step in trace.steps],
         "milliseconds": run.milliseconds,
         "again": run.again,
@@ -128,48 +145,25 @@ def name_of(run: Run, step: str, row: int) -> str:
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
 
-def _goes_on(model: Model) -> bool:
-    """Whether it predicts the next token: of a text, or of a picture."""
-    family = family_of(model.config)
-    pixels = family.reads == "pixels" and bool(getattr(model.config, "causal", True))
-    return family.predicts_text or pixels
-
-
-def surprisal(run: Run) -> list[float | None]:
-    """The bits of each token, given those before it; of models that predict the next one."""
-    trace = run.trace
-    assert trace.model is not None
-    if "Y_hat" not in trace or not _goes_on(trace.model):
-        return [None] * len(trace.tokens())
-    odds = trace["Y_hat"]
-    with np.errstate(divide="ignore"):
-        bits = [-float(np.log2(odds[token, i])) for i, token in enumerate(trace.ids[1:])]
-    return [None, *bits]
-
-
 def _step(run: Run, step: Step) -> dict[str, Any]:
-    value = np.asarray(step.value)
-    rows, columns = _axes(step, len(run.trace.tokens()))
+    rows, columns = axes(step, len(run.trace.tokens()))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
-    short = summary_of(step)
     return {
         "name": step.name,
         "symbol": step.symbol,
         "place": step.place,
         "equation": step.equation.name,
-        "shape": list(value.shape),
+        "shape": list(step.shape),
         "rows": rows,
         "columns": columns,
         "kind": kind,
         "cut": _cut(step),
-        "least": short.least,
-        "most": short.most,
     }
 
 
-def _axes(step: Step, n: int) -> tuple[str, str]:
+def axes(step: Step, n: int) -> tuple[str, str]:
     """What rows and columns stand for: queries and keys, tokens, or nothing that has a name."""
-    shape = np.shape(step.value)
+    shape = step.shape
     if step.symbol in ATTENTION and shape == (n, n):
         return "queries", "keys"
     if "head" in step.place:
@@ -193,21 +187,43 @@ def cuttable(run: Run, layer: int) -> list[str]:
     return [step.name for step in steps if step.place.get("layer") == layer]
 
 
-def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
+def effect(
+    run: Run, name: str, word: int | None, position: int | None, watch: Watch = nobody
+) -> dict[str, Any]:
     """What the target and its probability would be with this step cut as well.
 
     Of one that is cut already: what they would be without that cut.
     """
     target = target_of(run, word, position)
+    if isinstance(run.trace, LongTrace):
+        column = run.trace.column_with(name, target.step, target.column, watch)
+        odds, row = softmax(column.astype(np.float64)), target.cells[0][0][0]
+        return {"name": name, "probability": float(odds[row]), "value": float(column[row])}
     after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
-    odds = target.probability(after)
-    return {"name": name, "probability": odds, "value": target.of(after)}
+    return told_of(target, name, after)
 
 
-def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str, Any]:
-    """The likeliest words or classes that hold a text, with their places among all."""
+def told_of(target: Target, name: str, value: Array) -> dict[str, Any]:
+    """The target in a value that a cut of a step gave, or the lack of one."""
+    return {"name": name, "probability": target.probability(value), "value": target.of(value)}
+
+
+def vocabulary(
+    run: Run, search: str, k: int, position: int | None, how: Sampling | None = None
+) -> dict[str, Any]:
+    """The likeliest words or classes that hold a text, with their places among all.
+
+    Their probabilities are the model's, or those that a sampler with settings draws by.
+    """
     column, odds, step = outcomes(run, position)
-    order = np.argsort(-column, kind="stable") if odds is not None else np.arange(len(column))
+    order, kept = np.arange(len(column)), len(column)
+    if odds is not None:
+        order = np.argsort(-column, kind="stable")
+    if how is not None:
+        if odds is None:
+            raise WrongKind(f"{run.trace.family} gives values here, which a sampler cannot draw by")
+        draw = Draw(column, how, NOTHING, 0.0)
+        odds, kept = draw.probabilities, int(draw.kept.sum())
     listed: list[dict[str, Any]] = []
     wanted, found = search.lower(), 0
     for rank, i in enumerate(map(int, order), 1):
@@ -222,28 +238,69 @@ def vocabulary(run: Run, search: str, k: int, position: int | None) -> dict[str,
         elif not wanted:
             found = len(order)
             break
-    return {"words": listed, "found": found, "size": len(order)}
+    return {"words": listed, "found": found, "size": len(order), "kept": kept}
+
+
+NOTHING = np.zeros(0, np.int64)
 
 
 def outcomes(run: Run, position: int | None) -> tuple[Array, Array | None, str]:
     """What the model gives, after a token or at a mask; its probabilities, if it has some."""
     target = target_of(run, None, position)
-    value = np.asarray(run.trace[target.step], dtype=np.float64)
-    column = value if value.ndim == 1 else value[:, target.column]
-    return column, softmax(column) if target.likelihood else None, target.step
+    column = _column(run, target)
+    odds = softmax(np.asarray(column, np.float64)) if target.likelihood else None
+    return column, odds, target.step
 
 
-def lens(run: Run) -> list[list[dict[str, Any]]]:
-    """The likeliest word that each token's state gives after every layer, known as logit lens."""
+def logits_of(run: Run, position: int | None) -> Array:
+    """The logits of all words after a token, or at a mask."""
+    return _column(run, target_of(run, None, position))
+
+
+def _column(run: Run, target: Target) -> Array:
+    value = run.trace[target.step]
+    found: Array = value if value.ndim == 1 else value[:, target.column]
+    return found
+
+
+def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[str, Any]]]:
+    """The likeliest word that some tokens' states give after every layer, known as logit lens.
+
+    A picture or a series has one class for all of its tokens; what restores values has none.
+    """
     if not run.trace.tells_odds:
         return []
-    found = lenses.lens(run.trace)
+    by_token = "Z" in run.trace
+    found = lenses.lens(_states_of(run.trace, slice(first, last)) if by_token else run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
         [{"id": w.id, "token": w.name, "probability": w.probability} for w, *_ in tokens]
         for depth, tokens in depths
         if depth.startswith("H[")
     ]
+
+
+def _states_of(trace: Trace, columns: slice) -> Trace:
+    """Some columns of the states and the logits, as a trace: states are read out one by one."""
+    steps = Steps()
+    for step in trace.steps:
+        if step.symbol in ("H", "C", "Z"):
+            value = step.value[:, columns]
+            steps.append(Step(step.symbol, step.place, step.equation, value))
+    steps.passed = trace.steps.passed
+    layers = trace.graph.layers
+    return Trace(trace.model, trace.ids[columns], steps, trace.family, layers=layers)
+
+
+def glance(model: Any, state: Array, column: int) -> dict[str, Any]:
+    """The likeliest word that one token's state gives while a run is in the making."""
+    config = model.config
+    read = family_of(config).read_out
+    assert read is not None
+    odds = softmax(read(model.parameters, state[:, [column]], config.symbols(), None)[:, 0])
+    best = int(odds.argmax())
+    token = model.tokenizer.piece(best) if model.tokenizer else str(best)
+    return {"id": best, "token": token, "probability": float(odds[best])}
 
 
 def unfolded(run: Run, name: str, at: tuple[int, ...]) -> dict[str, Any]:

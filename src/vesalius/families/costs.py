@@ -7,7 +7,11 @@ exponential, logarithm, tanh and erf is one: an entry of a softmax is 5, a norma
 7 d + 2. Memory is counted in numbers, not bytes.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from vesalius.families.formulas import value_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,18 @@ def sum_of(parts: tuple[Component, ...]) -> str:
         factor + (part.symbol or part.name) for factor, part in zip(factors, parts, strict=True)
     )
     return " + ".join(term.replace("(L) ", "L ") for term in terms)
+
+
+def leaves(
+    parts: tuple[Component, ...], symbols: Mapping[str, Any], times: int = 1
+) -> Iterator[tuple[str, str, int, int]]:
+    """Components without parts: symbol, name, numbers in one of them, and how many there are."""
+    for part in parts:
+        many = times * value_of(part.times, symbols)
+        if part.parts:
+            yield from leaves(part.parts, symbols, many)
+        else:
+            yield part.symbol, part.name, value_of(part.formula, symbols), many
 
 
 def embedding() -> Component:

@@ -6,7 +6,7 @@ In ``2 M d_e (d_k + d_v)`` a space multiplies; ``²``, ``|V|`` and ``ζ`` may be
 import ast
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,11 +22,23 @@ def value_of(formula: str, symbols: Mapping[str, Any]) -> int:
 
 def with_numbers(formula: str, symbols: Mapping[str, Any]) -> str:
     """The same formula with every letter replaced by its number."""
-    numbers = [
-        f"{symbols[_NAMES.get(t, t)]:,}" if t[0].isalpha() or t[0] == "|" else t
-        for t in _tokens(formula)
-    ]
-    return _join(numbers, times=" × ")
+    return spelled(formula, " × ", symbols)
+
+
+def spelled(
+    formula: str,
+    times: str,
+    symbols: Mapping[str, Any] | None = None,
+    letter: Callable[[str], str] = str,
+) -> str:
+    """A formula in a line, its letters as numbers or as they are to be written."""
+
+    def one(token: str) -> str:
+        if not (token[0].isalpha() or token[0] == "|"):
+            return token
+        return letter(token) if symbols is None else f"{symbols[_NAMES.get(token, token)]:,}"
+
+    return _join([one(token) for token in _tokens(formula)], times)
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,0 +1,106 @@
+/* What stands behind each picture of the run, as tables. */
+
+import { get, values } from "../lib/api";
+import type { Explorer } from "../lib/explorer.svelte";
+import { grouped } from "../lib/format";
+import { named } from "../lib/names";
+import type { Step, Values, Word } from "../lib/types";
+import type { Entry, Table } from "./table";
+
+const ROWS = 80;
+const COLUMNS = 16;
+/** Cells of a step that the page shows as a table, around the cursor. */
+const WHOLE = 1 << 20;
+/** Numbers of a step that go into a file. */
+
+export function partsTable({ run, clean, effects, place }: Explorer): Table {
+  const before = new Map((clean?.parts ?? []).map((part) => [part.name, part.share]));
+  const changed = run?.id !== clean?.id;
+  const rows = (run?.parts ?? []).map((part): Entry[] => {
+    const share = changed ? [part.share, before.get(part.name) ?? null] : [part.share];
+    const what = place.cuts.includes(part.name) ? `${part.what}, cut` : part.what;
+    return [part.name, ...share, effects[part.name] ?? null, what];
+  });
+  const [value, likely] = run?.target.probability === null ? ["value", "value"] : ["logit", "probability"];
+  const shares = changed ? [`share of the ${value}`, "without the cuts"] : [`share of the ${value}`];
+  return { heads: ["part", ...shares, `${likely} with it cut${changed ? " or uncut" : ""}`, "what"], rows };
+}
+
+export function lensTable({ run, lens, lensed }: Explorer): Table {
+  const each = run?.steps.some((step) => step.name === "Z"); // else there is one outcome for all tokens
+  const token = (k: number): Entry[] => (each ? [k, run?.tokens[k] ?? ""] : ["", "all"]);
+  const rows = lens.flatMap((words, layer) =>
+    words.map((word, i): Entry[] => [`H[${layer}]`, ...token(i + lensed[0]), word.token, word.probability]),
+  );
+  return { heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability"], rows };
+}
+
+export function sourcesTable({ run, shares }: Explorer): Table {
+  const rows = (shares?.shares ?? []).map((share, i): Entry[] => [i, run?.tokens[i] ?? "", share]);
+  return { heads: ["position", "token read", `share of the ${run?.target.probability === null ? "value" : "logit"}`], rows };
+}
+
+export function unfoldingTable({ unfolding }: Explorer): Table {
+  const rows = (unfolding?.terms ?? []).map((term, k): Entry[] => [
+    k + 1,
+    term.value,
+    term.factors.map((one) => (one.kind === "constant" ? one.name : `${one.name}(${one.at.join(", ")})`)).join(" · "),
+    term.factors.map((one) => String(one.value)).join(" · "),
+  ]);
+  if (unfolding?.others) rows.push([`${unfolding.others} others`, unfolding.rest, "", ""]);
+  if (unfolding) rows.push(["sum", unfolding.sum, "", ""], [unfolding.outer || "value", unfolding.value, "", ""]);
+  return { heads: ["term", "value", "factors", "their values"], rows };
+}
+
+export function wordsTable(words: Word[], before: Map<number, number>): Table {
+  const more = (word: Word): Entry[] => (before.size ? [before.get(word.id) ?? null] : []);
+  return {
+    heads: ["rank", "word", "id", words.some((word) => word.probability === null) ? "value" : "probability", ...(before.size ? ["without the cuts"] : [])],
+    rows: words.map((word) => [word.rank, word.token, word.id, word.probability ?? word.value, ...more(word)]),
+  };
+}
+
+/** As many words as the server lists. */
+export async function allWords({ run, place }: Explorer, search: string, before: Map<number, number>): Promise<Table> {
+  const query = new URLSearchParams({ search, k: "1000" });
+  if (place.after !== null) query.set("position", String(place.after));
+  const all = await get<{ words: Word[]; found: number }>(`/api/runs/${run!.id}/vocabulary?${query}`);
+  const some = all.words.length < all.found ? `the first ${all.words.length} of ${all.found} words` : undefined;
+  return { ...wordsTable(all.words, before), note: some };
+}
+
+const labelled = (tokens: string[], kind: string, index: number): string =>
+  kind === "tokens" || kind === "queries" || kind === "keys" ? `${index} ${named(tokens[index] ?? "", index)}` : String(index);
+
+/** The cells of a step from these on, as many as these. */
+function cells(run: Explorer["run"], step: Step, found: Values, top: number, left: number, down: number, across: number): Table {
+  const tokens = run?.tokens ?? [];
+  const rows: Entry[][] = [];
+  for (let r = top; r < Math.min(found.rows, top + down); r++) {
+    const row: Entry[] = [labelled(tokens, step.rows, r + found.top)];
+    for (let c = left; c < Math.min(found.columns, left + across); c++) row.push(found.data[r * found.columns + c]!);
+    rows.push(row);
+  }
+  const wide = Math.min(found.columns - left, across);
+  const heads = Array.from({ length: wide }, (_, c) => (step.shape.length > 1 ? labelled(tokens, step.columns, c + left + found.left) : step.name));
+  const corner = step.rows === "queries" ? "query ↓ key →" : "row";
+  const [all, here] = [step.shape.reduce((a, b) => a * b, 1), rows.length * wide];
+  return { heads: [corner, ...heads], rows, note: here < all ? `${grouped(here)} of ${grouped(all)} numbers` : undefined };
+}
+
+/** What lies around the cursor. */
+export function stepTable({ run, step, at, values: found }: Explorer): Table {
+  if (!step || !found || found.name !== step.name) return { heads: [], rows: [] };
+  const near = (k: number, from: number, n: number, most: number): number => Math.max(0, Math.min(k - from - Math.floor(most / 2), n - most));
+  const [top, left] = [near(at[0] ?? 0, found.top, found.rows, ROWS), near(at[1] ?? 0, found.left, found.columns, COLUMNS)];
+  return cells(run, step, found, top, left, ROWS, COLUMNS);
+}
+
+/** The whole step, or as many rows around the cursor as a file should have. */
+export async function wholeStep({ run, step, values: here }: Explorer): Promise<Table> {
+  const [rows = 1, columns = 1] = step!.shape;
+  const many = Math.max(1, Math.min(rows, Math.floor(WHOLE / columns)));
+  const top = Math.max(0, Math.min(here?.top ?? 0, rows - many));
+  const found = await values(run!.id, step!.name, [top, top + many], [0, columns]);
+  return cells(run, step!, found, 0, 0, many, columns);
+}

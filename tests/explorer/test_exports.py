@@ -1,0 +1,158 @@
+"""What can be taken away from the page: numbers in full, tables, pictures, lines, addresses."""
+
+import base64
+import csv
+import json
+import re
+import shlex
+import xml.etree.ElementTree as ET
+import zlib
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import expect
+
+import vesalius as vs
+from vesalius.cli import cli
+
+MINUTE = 60_000
+READ = "#t=He%20shook%20his"
+LONG = "He shook his head, and said nothing. " * 8
+
+
+@pytest.fixture(scope="module")
+def page(browser, served):
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    context.set_default_timeout(MINUTE)
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{served.base}/?token={served.token}")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def opened(page, served, place):
+    page.goto("about:blank")
+    page.goto(f"{served.base}{place}")
+    expect(page.locator("[data-value]")).to_be_visible(timeout=MINUTE)
+    return page
+
+
+def taken(page, what, kind):
+    """The file that a picture's menu gives: its name and its bytes."""
+    page.get_by_role("button", name=f"{what}: table and files", exact=True).click()
+    with page.expect_download() as download:
+        page.locator(".menu:popover-open").get_by_role("button", name=kind).click()
+    return download.value.suggested_filename, Path(download.value.path()).read_bytes()
+
+
+def copied(page, key):
+    page.evaluate("navigator.clipboard.writeText('')")
+    page.keyboard.press(key)
+    expect(page.get_by_role("status")).to_contain_text("copied: ", timeout=MINUTE)
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def test_every_picture_is_a_table_and_three_files_that_say_what_was_cut(page, served):
+    opened(page, served, f"/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]{READ}")
+    expect(page.locator(".waiting")).to_have_count(0, timeout=MINUTE)
+    labels = page.locator(".opener").evaluate_all("all => all.map(one => one.ariaLabel)")
+    assert len(labels) == 5
+    for what in (label.removesuffix(": table and files") for label in labels):
+        name, data = taken(page, what, "SVG")
+        assert name.endswith("-1-cut.svg")
+        drawing = ET.fromstring(data)
+        assert "1 cut: P[1,1]" in drawing.findtext("{*}title")
+        assert drawing.find('.//{*}pattern[@id="cuts"]') is not None
+        assert len(drawing.findall(".//{*}text")) > 3
+    name, data = taken(page, "mu[3,4]", "PNG")
+    assert (name, data[:8]) == ("gpt-mu-3-4-1-cut.png", b"\x89PNG\r\n\x1a\n")
+    said, *rows = taken(page, "mu[3,4]", "CSV")[1].decode().splitlines()
+    assert said.startswith("# mu[3,4] · gpt · “He shook his”")
+    assert said.endswith("1 cut: P[1,1]")
+    values = vs.dissect("gpt", "He shook his", edit={"P[1,1]": vs.zero})["mu[3,4]"]
+    assert np.array_equal(np.float32([row.split(",")[1:] for row in rows[1:]]), values)
+    page.locator("canvas").hover()
+    page.keyboard.press("t")
+    table = page.get_by_role("region", name="table: mu[3,4]").get_by_role("table")
+    cells = table.locator("tbody tr").nth(2).locator("td").all_inner_texts()
+    assert np.array_equal(np.float32(cells), values[2])
+    page.keyboard.press("t")
+    expect(table).to_have_count(0)
+    name, data = taken(page, "the likeliest words", "CSV")
+    assert (name, len(list(csv.reader(StringIO(data.decode()))))) == ("gpt-words-1-cut.csv", 1002)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"/gpt/dissect/H[3]?at=7,2&cut=P[1,1]{READ}",
+        f"/lstm/dissect/h[1,2]?at=3&cut=h[1,1]{READ}",
+        "/bert/dissect/Z?at=1996,4&cut=P[1,2]#t=-%20a%20%5BMASK%5D's%20%22cat",
+    ],
+)
+def test_the_number_the_line_of_python_and_the_command_are_one(page, served, place):
+    opened(page, served, place)
+    numbers = []
+    for cuts in (1, 0):
+        number = np.float32(copied(page, "c"))
+        line, command = copied(page, "y"), copied(page, "Y")
+        assert eval(line, {"vs": vs}) == number
+        assert line.count("vs.zero") == command.count("--cut") == cuts
+        program, verb, *rest = shlex.split(command)
+        assert (program, verb) == ("vesalius", "unfold")
+        told = CliRunner().invoke(cli, ["unfold", "--json", *rest], catch_exceptions=False)
+        assert np.float32(json.loads(told.output)["value"]) == number
+        page.locator("[data-value]").select_text()
+        page.keyboard.press("Control+c")
+        assert np.float32(page.evaluate("navigator.clipboard.readText()")) == number
+        numbers.append(number)
+        page.keyboard.press("u")
+        expect(page.locator(".edited")).to_have_count(0)
+        expect(page.locator('.page[data-busy="no"]')).to_be_visible()
+    assert numbers[0] != numbers[1]
+
+
+def test_a_long_text_is_deflated_in_the_address_and_comes_back(page, served):
+    opened(page, served, f"/gpt/dissect{READ}")
+    page.keyboard.press("/")
+    page.get_by_label("text", exact=True).fill(LONG)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#z="), timeout=MINUTE)
+    packed = page.url.partition("#z=")[2]
+    data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+    assert zlib.decompress(data, wbits=-15).decode() == LONG
+    count, long = page.locator(".count"), f"{len(vs.dissect('gpt', LONG).ids)} of 256"
+    expect(count).to_have_text(long)
+    page.go_back()
+    expect(count).to_have_text("3 of 256")
+    page.go_forward()
+    expect(count).to_have_text(long)
+    page.reload()
+    expect(count).to_have_text(long, timeout=MINUTE)
+    page.goto("about:blank")
+    page.goto(f"{served.base}/gpt/dissect#z={packed[:40]}")
+    expect(page.get_by_role("alert")).to_contain_text("may have been cut short")
+
+
+def test_single_letters_can_be_switched_off_and_stay_off(page, served):
+    opened(page, served, f"/gpt/dissect/mu[3,4]?at=2,1{READ}")
+    box = page.get_by_label("single letters and signs are keys")
+    for rest in ("?at=2,1#", "?at=2,1&cut=P[3,4]#"):
+        page.get_by_label("keys", exact=True).click()
+        box.click()
+        page.get_by_role("button", name="close").click()
+        page.reload()
+        expect(page.locator("[data-value]")).to_be_visible(timeout=MINUTE)
+        page.keyboard.press("x")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowRight")
+        expect(page).to_have_url(re.compile(re.escape(rest)))

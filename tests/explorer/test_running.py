@@ -1,0 +1,186 @@
+"""Runs in the making, texts that are continued, and askers who leave before either is done."""
+
+import asyncio
+import json
+import socket
+
+import numpy as np
+import pytest
+
+import vesalius as vs
+from vesalius.explorer.streaming import Events
+from vesalius.generation.sampling import Draw, Sampling
+
+TEXT = "He shook his"
+LONG = "It was a dark and stormy night; the rain fell in torrents. " * 12
+EVENTS = {"accept": "text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def settings():
+    """To this server every run is a long one, and it waits for half a second."""
+    return {"long": 0, "seconds": 0.5}
+
+
+def told(answer):
+    """The events of a stream, as they come."""
+    name = ""
+    for line in answer.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line:
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+def made(client, text=TEXT, **more):
+    body = {"model": "gpt", "text": text, **more}
+    with client.stream("POST", "/api/runs", json=body, headers=EVENTS) as answer:
+        return list(told(answer))
+
+
+def idle(client):
+    """Ask until nobody works any more."""
+    while client.get("/api/work").json():
+        pass
+    return True
+
+
+def test_a_run_is_told_layer_by_layer_with_the_word_that_each_state_gives(client):
+    events = made(client)
+    assert [name for name, _ in events] == ["begun", *["layer"] * 5, "run"]
+    trace = vs.dissect("gpt", TEXT)
+    lens = vs.lens(trace)
+    states = [row[-1][0] for d, row in zip(lens.depths, lens.likeliest, strict=True) if d[0] == "H"]
+    assert [about["id"] for name, about in events if name == "layer"] == [w.id for w in states]
+    whole = client.get(f"/api/runs/{events[-1][1]['id']}").json()
+    assert whole["target"]["probability"] == pytest.approx(vs.attribute(trace).probability)
+    bits = [-np.log2(trace["Y_hat"][token, i]) for i, token in enumerate(trace.ids[1:])]
+    assert whole["surprisal"][1:] == pytest.approx(bits, abs=1e-4)
+    effects = client.get(f"/api/runs/{whole['id']}/cuts", params={"layer": 3}).json()
+    cut = vs.dissect("gpt", TEXT, edit={"P[3,4]": lambda v: 0 * v})
+    assert effects[3]["probability"] == pytest.approx(vs.attribute(cut, " head").probability)
+    assert client.delete(f"/api/runs/{whole['id']}").status_code == 204
+    assert client.get(f"/api/runs/{whole['id']}").status_code == 404
+    assert client.delete(f"/api/runs/{whole['id']}").status_code == 404
+
+
+def test_a_run_is_stopped_by_deleting_it_and_by_leaving(served, client):
+    body = {"model": "gpt", "text": LONG}
+    with client.stream("POST", "/api/runs", json=body, headers=EVENTS) as answer:
+        stream = told(answer)
+        key = next(stream)[1]["id"]
+        with served.client() as other:
+            assert other.delete(f"/api/runs/{key}").status_code == 204
+        assert "run" not in dict(stream)
+    assert client.get(f"/api/runs/{key}").status_code == 404
+    with client.stream("POST", "/api/runs", json=body, headers=EVENTS) as answer:
+        next(told(answer))
+    assert idle(client)
+    assert client.get(f"/api/runs/{key}").status_code == 404
+    assert client.post("/api/runs", json=body).json()["id"] == key
+
+
+def test_what_goes_wrong_on_the_way_is_the_last_event(client):
+    (name, about), *_ = made(client, "a b " * 300)[::-1]
+    assert (name, about["error"], about["limit"]) == ("failure", "SequenceTooLong", 256)
+    assert made(client, cuts=["P[9,9]"])[-1][1]["status"] == 404
+
+
+def test_words_have_the_odds_that_the_sampler_draws_by(client):
+    key = made(client)[-1][1]["id"]
+    logits = vs.dissect("gpt", TEXT)["Z"][:, -1]
+    query = {"temperature": 0.7, "top_k": 40, "top_p": 0.9, "k": 1000}
+    found = client.get(f"/api/runs/{key}/vocabulary", params=query).json()
+    draw = Draw(logits, Sampling(0.7, 40, 0.9), np.zeros(0, np.int64), 0.5)
+    assert (found["kept"], found["size"]) == (draw.kept.sum(), 4096)
+    odds = {word["id"]: word["probability"] for word in found["words"]}
+    assert odds == pytest.approx({i: draw.probabilities[i] for i in odds}, abs=1e-5)
+    bad = client.get(f"/api/runs/{key}/vocabulary", params={"top_p": 2})
+    assert bad.status_code == 422
+    assert "top_p should be in (0, 1]" in bad.json()["message"]
+
+
+def test_tokens_are_those_of_generate_and_the_first_is_the_one_that_is_drawn(client):
+    key, n = made(client)[-1][1]["id"], 6
+    how = {"temperature": 0.8, "top_k": 40, "seed": 3}
+    wanted = vs.generate("gpt", TEXT, n, **how)
+    path = f"/api/runs/{key}/continue"
+    with client.stream("POST", path, json={**how, "tokens": n}) as answer:
+        events = list(told(answer))
+    assert [about["id"] for name, about in events if name == "token"] == wanted.ids
+    assert "".join(about for name, about in events if name == "text") == wanted.text
+    assert events[-1] == ("done", {"ids": wanted.ids, "finish": "length"})
+    drawn = client.post(f"/api/runs/{key}/draw", json=how).json()
+    assert (drawn["id"], drawn["before"]) == (wanted.ids[0], None)
+    earlier = client.post(f"/api/runs/{key}/draw", json={**how, "position": 0}).json()
+    assert earlier["before"] == "He"
+    assert earlier["id"] == vs.generate("gpt", "He", 1, **how).ids[0]
+
+
+def test_what_cannot_be_continued_says_why(client):
+    cut = made(client, cuts=["P[3,4]"])[-1][1]["id"]
+    assert client.post(f"/api/runs/{cut}/draw", json={}).status_code == 200
+    masked = client.post("/api/runs", json={"model": "bert", "text": "He [MASK]."}).json()["id"]
+    full = client.post("/api/runs", json={"model": "gpt", "ids": [7] * 256}).json()["id"]
+    for key, why in ((cut, "undo the cuts"), (masked, "no next token"), (full, "context of 256")):
+        answer = client.post(f"/api/runs/{key}/continue", json={"tokens": 1})
+        assert why in answer.text
+    for wrong in ({"tokens": 0}, {"temperature": -1}, {"position": 99}, {"sed": 1}):
+        assert client.post(f"/api/runs/{cut}/draw", json=wrong).status_code == 422
+
+
+def test_a_hundred_who_leave_in_mid_sentence_leave_nobody_at_work(served, client):
+    key = client.post("/api/runs", json={"model": "lstm", "text": TEXT}).json()["id"]
+    for _ in range(100):
+        body = {"tokens": 1000}
+        with client.stream("POST", f"/api/runs/{key}/continue", json=body) as answer:
+            stream = told(answer)
+            assert [next(stream)[0], next(stream)[0]] == ["begun", "token"]
+    assert idle(client)
+    assert client.get(f"/api/runs/{key}").status_code == 200
+
+
+def test_work_ends_when_its_asker_leaves():
+    begun = asyncio.Event()
+
+    def endless(tell, stop):
+        while True:
+            tell("token", 1)
+
+    async def receive():
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        begun.set()
+
+    asyncio.run(Events(endless, repr)({"type": "http"}, receive, send))
+
+
+def test_whoever_sends_too_slowly_is_cut(served, client):
+    head = f"POST /api/runs HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+    whole = f"{head}Cookie: {served.cookie['cookie']}\r\nContent-Length: 100\r\n\r\n"
+    for begun, answer in ((head, b""), ("", b""), (whole, b"HTTP/1.1 408 ")):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as opened:
+            opened.sendall(begun.encode())
+            assert opened.recv(65536)[:13] == answer
+    assert client.get("/api/models").status_code == 200
+
+
+def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(tmp_path):
+    from vesalius.explorer.catalogue import Catalogue, ModelChanged
+    from vesalius.explorer.reading import Asked
+    from vesalius.explorer.runs import Runs, UnknownRun
+
+    settings = {"layers": 1, "embedding": 12, "heads": 2, "vocabulary": 9}
+    vs.create("gpt2", **settings, seed=1).save(tmp_path)
+    runs = Runs(Catalogue(str(tmp_path)))
+    name = runs.catalogue.first.key
+    before = runs.make(name, Asked(ids=[1, 2, 3]))
+    vs.create("gpt2", **settings, seed=2).save(tmp_path)
+    with pytest.raises(ModelChanged, match="have changed since they were read"):
+        runs.make(name, Asked(ids=[1, 2, 3]))
+    with pytest.raises(UnknownRun):
+        runs[before.key]
+    after = runs.make(name, Asked(ids=[1, 2, 3]))
+    assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])
