@@ -9,7 +9,7 @@ LAYERS = [
     {"peers"},
     {"training"},
     {"dissection", "filling", "embedding"},
-    {"traces"},
+    {"traces", "examples"},
     {"generation"},
     {"inputs", "capabilities", "steps", "edits", "graph", "pictures", "counting"},
     {"model"},

@@ -13,6 +13,7 @@ from processes import on_a_full_disk
 from strategies import filled, small
 from tokenizers import ByteLevelBPETokenizer
 
+import vesalius as vs
 from vesalius.dissection import dissect
 from vesalius.equations import softmax
 from vesalius.errors import (
@@ -533,3 +534,24 @@ def test_dissecting_a_loaded_model_needs_no_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_a_pair_of_texts_is_read_in_two_segments(tmp_path):
+    model, pair = vs.load("bert"), ("It began to rain.", "He opened his umbrella.")
+    trace = vs.dissect(model, pair)
+    assert trace["y_hat_C"][0] == pytest.approx(vs.next_sentence(model, *pair).follows, abs=1e-6)
+    encoded = model.tokenizer.encode_pair(*pair)
+    assert trace.ids == encoded.ids
+    alone = vs.dissect(model, encoded.ids)  # the same tokens, all of the first segment
+    assert not np.allclose(alone["y_hat_C"], trace["y_hat_C"])
+    for column in (1, len(trace.ids) - 2):
+        unfolded = vs.unfold(trace, "H[0]", 5, column)
+        assert abs(unfolded.difference) < 1e-5
+        (segment,) = [t.factors[0] for t in unfolded.terms if t.factors[0].name == "Lambda_s"]
+        assert segment.at == (5, encoded.segments[column])
+    assert abs(vs.attribute(trace, None, len(trace.ids) - 2).difference) < 1e-4
+    trace.save(tmp_path / "pair.safetensors")
+    again = vs.read_trace(tmp_path / "pair.safetensors", model)
+    assert vs.unfold(again, "H[0]", 5, column).terms == unfolded.terms
+    with pytest.raises(WrongKind, match="a pair of texts is for bert"):
+        vs.dissect("gpt", pair)

@@ -119,6 +119,7 @@ def test_the_public_names_are_those():
         "equations",
         "errors",
         "evaluate",
+        "example",
         "families",
         "figure",
         "fill",

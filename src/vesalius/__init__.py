@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vesalius.embedding import similar as similar
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.evaluation import evaluate as evaluate
+    from vesalius.examples import example as example
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
     from vesalius.figures import figure as figure
@@ -73,6 +74,7 @@ _NAMES = {
     "embedding": ("embed", "similar"),
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
+    "examples": ("example",),
     "families": ("configuration", "random_parameters"),
     "figures": ("figure",),
     "filling": ("fill", "next_sentence"),

@@ -43,6 +43,13 @@ def require_fits(model: Model, count: int, what: str, remedy: str) -> None:
         raise SequenceTooLong(f"{what} has {count} tokens, the model reads {context}; {remedy}")
 
 
+def predicts_next(model: Model) -> bool:
+    """Whether it predicts the next token: of a text, or of a picture."""
+    family = family_of(model.config)
+    pixels = family.reads == "pixels" and bool(getattr(model.config, "causal", True))
+    return family.predicts_text or pixels
+
+
 def _listed(names: Sequence[str], word: str) -> str:
     *before, last = names
     return f"{', '.join(before)} {word} {last}" if before else last

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius import arguments
+from vesalius.capabilities import tokenizer_of
 from vesalius.edits import Edits
 from vesalius.edits.ready import EditLike
 from vesalius.equations import OneHot, Steps, tracing
@@ -19,13 +20,15 @@ from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
 from vesalius.inputs import Input, class_names, position_names, read_input, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.tokenizers import Encoded
 from vesalius.traces import Trace
 
 if TYPE_CHECKING:
     from vesalius.inputs import Source
 
-    Given = str | Sequence[int] | Source | Input
-    """What a model reads: a text, token ids, or for images and series a file or an array."""
+    Given = str | Sequence[int] | tuple[str, str] | Source | Input
+    """What a model reads: a text, token ids, or for images and series a file or an array; BERT a
+    pair of texts too."""
 
 
 def dissect(
@@ -40,10 +43,10 @@ def dissect(
 ) -> Trace:
     """Run a model in the paper's equations and keep every step, or ``only`` those named.
 
-    ``text`` is a text or token ids; for models of images and series an array (height x width x
-    channels, channels x time) or a file, of which ``index`` is the one to read where it holds
-    several. They are scaled as the model's ``preprocessing.json`` says, unless they are ``raw``;
-    ``invert`` turns dark into bright.
+    ``text`` is a text or token ids, for BERT a pair of texts too; for models of images and series
+    an array (height x width x channels, channels x time) or a file, of which ``index`` is the one
+    to read where it holds several. They are scaled as the model's ``preprocessing.json`` says,
+    unless they are ``raw``; ``invert`` turns dark into bright.
 
     ``edit={"A[3]": f}`` replaces a value by ``f(value)`` at that step and lets the rest follow. A
     key may be a pattern, ``"P[2,*]"``, with a token position, ``"H[2]@5"``, or with cells as NumPy
@@ -92,15 +95,17 @@ def read(
         if raw or invert or index is not None:
             name = family_of(model.config).name
             raise WrongKind(f"raw, invert and index are for images and series, not {name}")
-        ids = _ids(model, text)
+        pair = _pair(model, text)
+        ids = _ids(model, text) if pair is None else pair.ids
         given = OneHot(ids, model.parameters.E.shape[1])
-        return Reading(model, given, ids, {}, {"given": np.asarray(ids)})
+        more: dict[str, Any] = {} if pair is None else {"segments": pair.segments}
+        return Reading(model, given, ids, more, {"given": np.asarray(ids), **more})
     index = None if index is None else arguments.whole("index", index, least=0)
     found = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
     about = {"classes": class_names(model), "prepared": found.prepared, "given": found.values}
     about["tokens"] = position_names(model, found)
-    more = {} if found.real is None else {"real": found.real}
-    return Reading(model, found.values, [], more, about)
+    real = {} if found.real is None else {"real": found.real}
+    return Reading(model, found.values, [], real, about)
 
 
 def trace_of(
@@ -128,6 +133,31 @@ def _patterns(only: Any) -> list[str] | str | None:
     if not all(isinstance(name, str) for name in names):
         raise UnknownStep(f"expected names of steps, as in 'A[3], mu[1,*]'; got {_told(only)}")
     return names
+
+
+def _pair(model: Model, text: Any) -> Encoded | None:
+    """Two texts as one sequence, or tokens that say which of two texts each is of."""
+    several = isinstance(text, tuple | list) and len(text) == 2
+    two = several and all(isinstance(one, str) for one in text)
+    if not two and not isinstance(text, Encoded):
+        return None
+    if model.config.symbols().get("segments", 1) < 2:
+        raise WrongKind(f"a pair of texts is for bert with two segments, this is {model.family}")
+    return text if isinstance(text, Encoded) else tokenizer_of(model).encode_pair(*text)
+
+
+def again(trace: Trace) -> Reading:
+    """What a trace is of, to be run once more."""
+    assert trace.model is not None
+    graph = trace.graph
+    if not reads_arrays(trace.model):
+        if graph.segments is None:
+            return read(trace.model, trace.ids)
+        return read(trace.model, Encoded(trace.ids, [], list(graph.segments)))
+    assert graph.given is not None
+    real = trace.real()
+    known = None if real is None else real[: graph.given.shape[1]]
+    return read(trace.model, Input(graph.given, (), real=known))
 
 
 def _ids(model: Model, text: Any) -> list[int]:

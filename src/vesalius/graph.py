@@ -13,7 +13,7 @@ import numpy as np
 
 from vesalius.equations import Step, Steps
 from vesalius.equations.parameters import Array
-from vesalius.equations.references import Operand
+from vesalius.equations.references import SEGMENTS, Operand
 from vesalius.equations.rules import Rule
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.model import Model
@@ -29,10 +29,13 @@ class Graph:
         layers: int,
         given: Array | None = None,
         saved: Mapping[str, Sequence[str]] | None = None,
+        segments: Sequence[int] | None = None,
     ) -> None:
         self.steps, self.model, self.layers = steps, model, layers
         self.given = given
         """What the model read: token ids, or the values of an image or series."""
+        self.segments = segments
+        """Which of two texts each token belongs to; the first, if there is one."""
         self.saved = saved
         """Edges that came from a file."""
 
@@ -59,6 +62,9 @@ class Graph:
             raise UnknownStep(f"this needs {name}, which was not recorded; record all steps")
         if name == "Omega" and self.given is not None:
             return Operand("input", name, self.given)
+        if name == SEGMENTS and self.given is not None:
+            segments = [0] * len(self.given) if self.segments is None else self.segments
+            return Operand("input", name, np.asarray(segments))
         value = self._held(name)
         return Operand("parameter", name, value) if isinstance(value, np.ndarray) else None
 

@@ -1,7 +1,8 @@
 """What models of images and series are given: arrays and files, prepared as in training.
 
 Pixels and values are scaled by what the model keeps in ``preprocessing.json``, unless they are
-said to be raw; each input says what was done to it. Text is left to tokenizers.
+said to be raw; for models of pixels they become tokens. Each input says what was done to it. Text
+is left to tokenizers.
 """
 
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius.checkpoints import preprocessor
-from vesalius.data import preprocessing
+from vesalius.data import images, preprocessing
 from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     Source = str | os.PathLike[str] | ArrayLike
     """A file, or an array of any library, lists of numbers too: an image, a series, or several."""
 
+AREA = 2048
+"""Pixels of a side up to which pictures are shrunk by areas; larger ones by Pillow's filter."""
 RAW = "taken as given: raw"
 UNKNOWN = f"taken as given: the model has no {PREPROCESSING} or {preprocessor.FILE}"
 SCALED = "scaled as in training"
@@ -253,6 +256,50 @@ def _scaled_image(
                 f"({mean:.0f} of 255 on average); invert may be what is wanted"
             )
     return Input(values.astype(_dtype(model)), (*done, how), source, hint=hint)
+
+
+# Pixels as tokens --------------------------------------------------------------
+
+
+def read_pixels(model: Model, given: "Source", invert: bool = False) -> Input:
+    """A picture as the colours that igpt reads, from 0, row by row; as in training.
+
+    Its size becomes the model's by the mean of the area that each pixel covers. The token to start
+    from is not among them.
+    """
+    side, levels = _side_and_levels(model)
+    if isinstance(given, str | os.PathLike) and Path(given).suffix.lower() in SUFFIXES:
+        picture, source = read_picture(Path(given), None, 1, invert), str(given)
+    else:
+        named = isinstance(given, str | os.PathLike)
+        array = read_array(given) if named else _array(given, "an image: height x width")  # type: ignore[arg-type]
+        if array.dtype.kind not in "iu" or not array.size or array.min() < 0 or array.max() > 255:
+            raise WrongKind("expected an image as bytes, 0 to 255: height x width x channels")
+        picture, source = from_bytes(array.astype(np.uint8), None, 1, invert), ""
+    done, (height, width, _) = picture.done, picture.pixels.shape
+    if (height, width) != (side, side):
+        done = (*done, f"resized from {width} x {height} to {side} x {side}")
+    if height == width and side <= width <= AREA:
+        small = images.shrunk(images.Images(picture.pixels[None, None, :, :, 0]), side)
+        pixels = small.pixels
+    else:  # whose pixels have no area of whole numbers
+        pixels = from_bytes(picture.pixels, side, 1).pixels[None, None, :, :, 0]
+    values = images.colours(images.Images(pixels), levels)[0].astype(np.int64)
+    return Input(values, (*done, f"rounded to {levels} greys"), source)
+
+
+def _side_and_levels(model: Model) -> tuple[int, int]:
+    kept, config = model.preprocessing, model.config
+    side, levels = kept.get("side"), kept.get("levels")
+    if not isinstance(side, int) or not isinstance(levels, int):
+        raise WrongKind(
+            f"how pictures become this model's colours is not known: its {PREPROCESSING} says no "
+            f"levels and side; give it token ids"
+        )
+    symbols = config.symbols()
+    if levels >= symbols["V"] or side * side > symbols["n_max"]:
+        raise preprocessing.unfitting(f"levels and side of {symbols['V']} colours at most", kept)
+    return side, levels
 
 
 # Series ------------------------------------------------------------------------

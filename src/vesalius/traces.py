@@ -15,6 +15,7 @@ import numpy as np
 
 from vesalius import arguments, notebooks
 from vesalius import equations as eq
+from vesalius.capabilities import predicts_next
 from vesalius.checkpoints import files, plain
 from vesalius.equations import Steps
 from vesalius.equations.parameters import Array
@@ -45,15 +46,32 @@ class Trace(Mapping[str, Array], Shown):
         layers: int = 0,
         given: Array | None = None,
         operands: Mapping[str, Sequence[str]] | None = None,
+        segments: Sequence[int] | None = None,
     ) -> None:
         self.model, self.ids, self.steps, self.family = model, ids, steps, family
-        self.graph = Graph(steps, model, layers, given, operands)
+        self.graph = Graph(steps, model, layers, given, operands, segments)
         """What each step is made of, worked out when it is asked for."""
         self.class_names = list(classes)
         """What the classes are called, if the model tells any apart."""
         self.prepared = prepared
         """What was done to an image or series before the model read it."""
         self._tokens = tokens
+
+    def with_steps(self, steps: Steps) -> "Trace":
+        """A trace of the same input, whose steps are others."""
+        graph = self.graph
+        return Trace(
+            self.model,
+            self.ids,
+            steps,
+            self.family,
+            tokens=self._tokens,
+            classes=self.class_names,
+            prepared=self.prepared,
+            layers=graph.layers,
+            given=graph.given,
+            segments=graph.segments,
+        )
 
     def __getitem__(self, name: str) -> Array:
         value: Array = self.steps[name]
@@ -155,7 +173,7 @@ class Trace(Mapping[str, Array], Shown):
 
     def surprisal(self) -> list[float | None]:
         """The bits of each token, given those before it; of models that predict the next one."""
-        following = self.model is not None and family_of(self.model.config).predicts_text
+        following = self.model is not None and predicts_next(self.model)
         if "Y_hat" not in self or not following:
             return [None] * len(self.tokens())
         odds = self["Y_hat"]
@@ -292,6 +310,7 @@ class Trace(Mapping[str, Array], Shown):
             "prepared": self.prepared,
             "layers": self.graph.layers,
             "given": None if self.graph.given is None else self.graph.given.tolist(),
+            "segments": self.graph.segments,
             "steps": [
                 {
                     **summary.to_json(),
@@ -354,6 +373,7 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
             layers=int(description.get("layers") or 0),
             given=None if given is None else np.asarray(given),
             operands={e["name"]: list(map(str, e.get("operands") or ())) for e in said},
+            segments=description.get("segments"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error

@@ -175,17 +175,18 @@ def test_whoever_sends_too_slowly_is_cut(served, client):
 
 def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(tmp_path):
     from vesalius.explorer.catalogue import Catalogue, ModelChanged
+    from vesalius.explorer.reading import Asked
     from vesalius.explorer.runs import Runs, UnknownRun
 
     settings = {"layers": 1, "embedding": 12, "heads": 2, "vocabulary": 9}
     vs.create("gpt2", **settings, seed=1).save(tmp_path)
     runs = Runs(Catalogue(str(tmp_path)))
     name = runs.catalogue.first.key
-    before = runs.make(name, [1, 2, 3])
+    before = runs.make(name, Asked(ids=[1, 2, 3]))
     vs.create("gpt2", **settings, seed=2).save(tmp_path)
     with pytest.raises(ModelChanged, match="have changed since they were read"):
-        runs.make(name, [1, 2, 3])
+        runs.make(name, Asked(ids=[1, 2, 3]))
     with pytest.raises(UnknownRun):
         runs[before.key]
-    after = runs.make(name, [1, 2, 3])
+    after = runs.make(name, Asked(ids=[1, 2, 3]))
     assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])

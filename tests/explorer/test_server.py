@@ -189,7 +189,7 @@ WRONG = (
     ({"model": "gpt", "text": "a b " * 300}, 422, "601 positions"),
     ({"model": "gpt", "ids": [4096]}, 422, "4096"),
     ({"model": "gpt", "ids": [True]}, 422, "ids.0"),
-    ({"model": "gpt"}, 422, "expected one of them"),
+    ({"model": "gpt"}, 422, "name one"),
     ({"model": "gpt", "text": "He", "path": "/etc"}, 422, "path"),
     ({"model": "gpt", "text": "He", "cuts": ["P[9,9]"]}, 404, "P[9,9]"),
 )
@@ -237,12 +237,6 @@ def test_only_the_loopback_can_be_served_on():
     assert "ssh -L" in done.stderr
 
 
-def test_a_model_that_reads_no_text_is_refused_before_anything_opens():
-    done = command("explore", "vit", "--no-browser")
-    assert done.returncode == 2
-    assert "reads images" in done.stderr
-
-
 def test_without_a_port_the_next_free_one_is_taken(monkeypatch):
     from vesalius.explorer import serving
 
@@ -257,6 +251,7 @@ def test_without_a_port_the_next_free_one_is_taken(monkeypatch):
 
 def test_a_folder_of_ones_own_is_explored_by_the_name_of_its_folder(tmp_path):
     from vesalius.explorer.catalogue import Catalogue
+    from vesalius.explorer.reading import Asked
     from vesalius.explorer.runs import Runs
 
     folder = tmp_path / "my model"
@@ -265,6 +260,6 @@ def test_a_folder_of_ones_own_is_explored_by_the_name_of_its_folder(tmp_path):
     assert catalogue.first.key == "my-model"
     assert catalogue["my-model"].to_json() == {"id": "my-model", "title": "my model"}
     assert catalogue["my-model"].described()["text"] == "0 1 2"  # there is no tokenizer
-    run = Runs(catalogue).make("my-model", [1, 2, 3], ["P[1,2]"])
+    run = Runs(catalogue).make("my-model", Asked(ids=[1, 2, 3]), ["P[1,2]"])
     whole = vs.dissect(str(folder), [1, 2, 3], edit={"P[1,2]": lambda v: 0 * v})
     assert np.array_equal(run.trace["Y_hat"], whole["Y_hat"])

@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_left_out_and_told(monkeypatch):
         monkeypatch.setattr(keeping, name, few)
     entry, ids = entry_of("rnn"), [5, 3, 5]
     sizes = []
-    for room in (150_000, 400_000):
+    for room in (170_000, 400_000):
         kept = keep(entry, ids, room, silent)
         sizes.append(kept.size)
         assert len(kept.whole()) <= room

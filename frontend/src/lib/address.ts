@@ -1,6 +1,7 @@
-/* The address holds all there is to see: model, room, step, cell, cuts, word, position and text.
+/* The address holds all there is to see: model, room, step, cell, cuts, word, position and input.
 
-   /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his */
+   /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his
+   /vit/dissect/mu[3,4]?at=0,24&example=4 */
 
 import { isKept } from "./kept";
 import { packed } from "./packing";
@@ -29,11 +30,26 @@ export interface Address {
   seed: number;
   /** Null where the address says none; the model's own example is read then. */
   text: string | null;
+  /** The other text of a pair. */
+  second: string;
+  /** Places of tokens that are hidden from the model. */
+  masks: number[];
+  /** A picture or series: an example by its number, or a file by the hash of what it holds. */
+  example: number | null;
+  upload: string;
+  /** Which of several in a file. */
+  index: number;
+  invert: boolean;
+  /** Pixels that the model is given of a picture; null for half of it. */
+  given: number | null;
   /** What a room of its own says in its query, by name; other rooms do not write it. */
   own: Record<string, string>;
   /** A long text as the address holds it, until it is unpacked. */
   packed?: string | null;
 }
+
+/** What an address says of a picture or series, when it says nothing. */
+export const NOTHING = { example: null, upload: "", index: 0, invert: false, given: null } as const;
 
 /** The names of what a room says in its own query. */
 const OWN: Partial<Record<Room, string[]>> = {
@@ -45,6 +61,9 @@ const OWN: Partial<Record<Room, string[]>> = {
 
 const whole = (text: string | null): number | null =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
+
+const listed = (text: string | null): number[] | null =>
+  text !== null && /^\d{1,9}(,\d{1,9})*$/.test(text) ? text.split(",").map(Number) : null;
 
 /** A number in a range, or null. */
 function within(text: string | null, least: number, most: number): number | null {
@@ -64,7 +83,7 @@ export function read(given: URL): Address {
     model,
     room: ROOMS.find((one) => one === room) ?? "dissect",
     step: rest.join("/"),
-    at: at !== null && /^\d{1,9}(,\d{1,9})*$/.test(at) ? at.split(",").map(Number) : null,
+    at: listed(at),
     cuts: query.getAll("cut"),
     word: whole(query.get("word")),
     after: whole(query.get("after")),
@@ -74,6 +93,13 @@ export function read(given: URL): Address {
     p: within(query.get("p"), 1e-9, 1),
     seed: whole(query.get("seed")) ?? 0,
     text: hash.get("t"),
+    second: hash.get("b") ?? "",
+    masks: listed(query.get("mask")) ?? [],
+    example: whole(query.get("example")),
+    upload: /^[0-9a-f]{1,64}$/.exec(query.get("upload") ?? "")?.[0] ?? "",
+    index: whole(query.get("index")) ?? 0,
+    invert: query.get("invert") === "1",
+    given: whole(query.get("given")),
     own,
     packed: hash.get("z"),
   };
@@ -89,6 +115,12 @@ export function written(place: Address): string {
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
   if (place.spine === "words") query.push("spine=words");
+  if (place.masks.length) query.push(`mask=${place.masks.join(",")}`);
+  if (place.example !== null) query.push(`example=${place.example}`);
+  if (place.upload) query.push(`upload=${place.upload}`);
+  if (place.index) query.push(`index=${place.index}`);
+  if (place.invert) query.push("invert=1");
+  if (place.given !== null) query.push(`given=${place.given}`);
   if (place.T !== null) query.push(`T=${place.T}`);
   if (place.k !== null) query.push(`k=${place.k}`);
   if (place.p !== null) query.push(`p=${place.p}`);
@@ -96,6 +128,7 @@ export function written(place: Address): string {
   for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
   const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
   const short = place.text === null ? (place.packed ?? null) : packed(place.text);
+  const second = place.second ? `&b=${encodeURIComponent(place.second)}` : "";
   const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
-  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}`;
+  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}${text && second}`;
 }

@@ -47,6 +47,12 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await answered(path, init)).json() as Promise<T>;
 }
 
+/** A file as it is. */
+export async function sent<T>(path: string, file: Blob): Promise<T> {
+  const headers = { "content-type": "application/octet-stream" };
+  return (await answered(path, { method: "POST", headers, body: file })).json() as Promise<T>;
+}
+
 /** Numbers as little-endian float32, and what the headers say of them. */
 export async function numbers(path: string): Promise<{ data: Float32Array; headers: Headers }> {
   const response = await answered(path);
@@ -125,7 +131,12 @@ export async function values(
   columns: [number, number],
 ): Promise<Values> {
   const query = `?rows=${rows.join(":")}&columns=${columns.join(":")}`;
-  const { data, headers } = await numbers(stepPath(run, name) + query);
+  return fetched(stepPath(run, name) + query, name);
+}
+
+/** A matrix at an address, or the part of it that is asked for. */
+export async function fetched(path: string, name: string): Promise<Values> {
+  const { data, headers } = await numbers(path);
   const [top, bottom] = range(headers.get("x-rows"));
   const [left, right] = range(headers.get("x-columns"));
   const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);

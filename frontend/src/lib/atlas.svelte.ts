@@ -1,7 +1,7 @@
 /* All heads of a run: their measures, and their scores in one small picture. */
 
 import { bytes, get } from "./api";
-import type { Summary } from "./types";
+import type { Effect, Summary } from "./types";
 
 export interface Measure {
   name: string;
@@ -67,9 +67,9 @@ class Atlas {
     if (this.about === about) return;
     [this.about, this.before] = [about, {}];
     for (let layer = clean.layers; layer >= 1 && this.about === about; layer--) {
-      const found = await get<{ name: string; probability: number }[]>(`/api/runs/${clean.id}/cuts?layer=${layer}&${query}`);
+      const found = await get<Effect[]>(`/api/runs/${clean.id}/cuts?layer=${layer}&${query}`);
       if (this.about === about) {
-        this.before = { ...this.before, ...Object.fromEntries(found.map((one) => [one.name, one.probability])) };
+        this.before = { ...this.before, ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])) };
       }
     }
   }

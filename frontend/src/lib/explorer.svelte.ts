@@ -1,15 +1,13 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { read, READS, written, type Address } from "./address";
+import { NOTHING, read, READS, written, type Address } from "./address";
 import { atlas } from "./atlas.svelte";
-import { events, Failure, get, remove, sourcesPath, unfoldPath, values } from "./api";
+import { events, Failure, fetched, get, remove, sent, sourcesPath, unfoldPath, values } from "./api";
+import { firstCell, firstStep, largest, windowed } from "./cursor";
 import { pack, unpack } from "./packing";
-import { full } from "../pictures/table";
+import { beginning, maskable, wanted } from "./reading";
 import { about, holds, isKept } from "./kept";
-import type { Cell, Equation, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
-
-const WINDOW = 256;
-/** Rows and columns of a step that are fetched at once. */
+import type { Cell, Effect, Equation, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 interface Posted {
   id: string;
@@ -23,13 +21,15 @@ export class Explorer {
   place = $state.raw<Address>(read(new URL(location.href)));
   run = $state.raw<Summary | null>(null);
   clean = $state.raw<Summary | null>(null);
-  /** The target's probability with one part more cut, by the part's name. */
+  /** The target's probability, or value, with one part more cut, by the part's name. */
   effects = $state.raw<Record<string, number>>({});
   values = $state.raw<Values | null>(null);
   mask = $state.raw<Values | null>(null);
   unfolding = $state.raw<Unfolding | null>(null);
   shares = $state.raw<{ name: string; shares: number[] } | null>(null);
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
+  /** The series that was read, channels by time. */
+  series = $state.raw<Values | null>(null);
   /** The first token that the lens was read for, and how many are read. */
   lensed = $state.raw<[number, number]>([0, 8]);
   making = $state.raw<Making | null>(null);
@@ -131,6 +131,7 @@ export class Explorer {
         [this.failure, this.busy] = [null, ""];
         return;
       }
+      if (!wanted(this.place, this.model!)) return this.wait();
       await this.followRun(late);
       if (late()) return;
       const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
@@ -143,6 +144,11 @@ export class Explorer {
     } catch (error) {
       if (!late()) this.fail(error);
     }
+  }
+
+  /** Nothing is chosen yet: the page asks for a picture or a series. */
+  private wait(): void {
+    [this.run, this.clean, this.failure, this.busy] = [null, null, null, ""];
   }
 
   /** The text, where the address holds it deflated. */
@@ -173,18 +179,19 @@ export class Explorer {
       if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
       this.model = model;
     }
-    if (!this.place.model || this.place.text === null) {
-      this.place = { ...this.place, model: key, text: this.place.text ?? this.model!.text };
-      history.replaceState(history.state, "", written(this.place));
+    const place = { ...this.place, model: key, ...beginning(this.place, this.model!) };
+    if (written(place) !== written(this.place)) {
+      this.place = place;
+      history.replaceState(history.state, "", written(place));
     }
   }
 
   private async followRun(late: () => boolean): Promise<void> {
-    const { model, text, cuts, word, after } = this.place;
-    const meant = JSON.stringify([model, text, cuts, word, after]);
+    const { model, cuts, word, after } = this.place;
+    const given = wanted(this.place, this.model!);
+    const meant = JSON.stringify([model, given, cuts, word, after]);
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
-    const given = this.model?.tokenizer === null ? { ids: numbers(text ?? "") } : { text };
     const made = await this.made({ model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
@@ -199,6 +206,9 @@ export class Explorer {
       [this.values, this.mask, this.unfolding, this.lens] = [null, null, null, []];
     }
     if (run !== this.run) [this.effects, this.shares] = [{}, null];
+    if (run.input?.kind !== "series") this.series = null;
+    else if (this.seriesOf !== clean.id) await this.followSeries(clean, late);
+    if (late()) return;
     [this.clean, this.run, this.meant] = [clean, run, meant];
   }
 
@@ -245,6 +255,12 @@ export class Explorer {
 
   /** What the run that is here is of. */
   private meant = "";
+  private seriesOf = "";
+
+  private async followSeries(run: Summary, late: () => boolean): Promise<void> {
+    const found = await fetched(`/api/runs/${run.id}/series`, "series");
+    if (!late()) [this.series, this.seriesOf] = [found, run.id];
+  }
 
   private kept = new Map<string, Summary>();
 
@@ -261,7 +277,7 @@ export class Explorer {
     let step = this.step;
     if (!step) {
       if (this.place.step) this.note = `${this.place.step} is no step of this run`;
-      const name = this.first(run);
+      const name = firstStep(run);
       step = run.steps.find((one) => one.name === name)!;
       this.place = { ...this.place, step: name, at: null };
     }
@@ -269,7 +285,7 @@ export class Explorer {
     const at = this.place.at;
     const fits = at && at.length === Math.max(1, step.shape.length) && at.every((k, i) => k < (step.shape[i] ?? 1));
     const cell = fits ? at : null;
-    const [r, c] = [cell?.[0] ?? this.beginning(step)[0]!, cell?.[1] ?? 0];
+    const [r, c] = [cell?.[0] ?? firstCell(run, step)[0]!, cell?.[1] ?? 0];
     const there = this.values;
     const [[top], [left]] = [windowed(r, rows), windowed(c, columns)];
     const same = there?.name === step.name && there.top === top && there.left === left;
@@ -279,7 +295,7 @@ export class Explorer {
     if (late()) return;
     if (!cell) {
       const first = step.shape.length > 1 ? [r, c] : [r];
-      this.place = { ...this.place, at: found ? this.largest(step, found) : first };
+      this.place = { ...this.place, at: found ? largest(run, step, found) : first };
     }
     history.replaceState(history.state, "", written(this.place));
     const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
@@ -338,44 +354,12 @@ export class Explorer {
       if (run.long && layer !== this.step?.place.layer) continue; // minutes, for all of them
       if (run.steps.every((s) => s.cut !== s.name || s.place.layer !== layer || s.name in this.effects)) continue;
       const path = `/api/runs/${run.id}/cuts?layer=${layer}&${query}`;
-      const found = (await this.unless(get<{ name: string; probability: number }[]>(path, signal))) ?? [];
+      const found = (await this.unless(get<Effect[]>(path, signal))) ?? [];
       if (late() && this.run !== run) return;
-      const more = Object.fromEntries(found.map((one) => [one.name, one.probability]));
+      const more = Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value]));
       this.effects = { ...this.effects, ...more };
       if (late()) return;
     }
-  }
-
-  /** Where the cursor stands at first: the scores of the head with the largest share, or the logit. */
-  private first(run: Summary): string {
-    const head = run.parts.find((part) => part.name.startsWith("P["));
-    return head ? head.name.replace("P", "mu") : run.target.step;
-  }
-
-  private beginning(step: Step): Cell {
-    const run = this.run!;
-    if (step.rows === "vocabulary") return [run.target.id];
-    return [step.rows ? run.position : 0];
-  }
-
-  /** The cell to begin with: the largest in the row or column of the current position. */
-  private largest(step: Step, found: Values): Cell {
-    const run = this.run!;
-    if (!step.shape.length) return [0];
-    if (step.rows === "vocabulary") return step.shape.length > 1 ? [run.target.id, run.position] : [run.target.id];
-    const size = (r: number, c: number): number => Math.abs(found.data[r * found.columns + c] ?? 0);
-    let best: Cell = [0, 0];
-    for (let r = 0; r < found.rows; r++) {
-      if (step.rows && r + found.top !== run.position) continue;
-      for (let c = 0; c < found.columns; c++) {
-        if (!step.rows && step.columns && c + found.left !== run.position) continue;
-        const [br, bc] = best as [number, number];
-        const outside = (step.rows && br !== r) || (!step.rows && step.columns && bc !== c);
-        if (outside || size(r, c) > size(br, bc)) best = [r, c];
-      }
-    }
-    const cell = [best[0]! + found.top, best[1]! + found.left];
-    return step.shape.length > 1 ? cell : cell.slice(0, 1);
   }
 
   /** Cut what the cursor stands in, or take that cut back. */
@@ -394,55 +378,45 @@ export class Explorer {
     this.go({ cuts });
   }
 
+  /** Hide a token from the model, or show it again. */
+  hide(place = this.place.after ?? this.run?.position ?? -1): void {
+    if (!this.run || !this.model || !maskable(this.run, this.model, place)) {
+      this.note = this.model?.masks ? "this token is no word that can be masked" : "m hides a token of a model that restores some; this one restores none";
+      return;
+    }
+    const { masks } = this.place;
+    const shown = masks.includes(place);
+    const rest = shown ? masks.filter((one) => one !== place) : [...masks, place].sort((a, b) => a - b);
+    this.go({ masks: rest, after: shown && rest.length ? rest[0]! : place, word: null, at: null });
+  }
+
+  /** Read another picture or series; the cursor stays where it is, if it can. */
+  look(at: Partial<Address>): void {
+    this.go({ ...NOTHING, masks: [], word: null, after: null, at: null, ...at });
+  }
+
+  /** Bring a file to the server, and read it. */
+  async bring(file: File): Promise<void> {
+    this.busy = `reading ${file.name}`;
+    try {
+      const query = new URLSearchParams({ model: this.place.model, name: file.name });
+      const { upload } = await sent<{ upload: string }>(`/api/uploads?${query}`, file);
+      this.look({ upload });
+    } catch (error) {
+      this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
+      this.busy = ""; // what was read before is still here
+    }
+  }
+
   undo(): void {
     if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
   }
-
-  /** The command that unfolds the number at the cursor. */
-  get command(): string {
-    const { text, cuts, step } = this.place;
-    const edit = cuts.map((name) => ` --cut ${quoted(name)}`).join("");
-    const ended = text?.startsWith("-") ? " --" : ""; // else the text were an option
-    return `vesalius unfold${edit}${ended} ${quoted(this.model?.name ?? "")} ${quoted(text ?? "")} ${quoted(step)} ${this.at.join(" ")}`;
-  }
-
-  /** The number at the cursor with all its digits. */
-  get number(): string {
-    return full(this.unfolding?.value ?? null);
-  }
-
-  /** The line of Python that gives the number at the cursor. */
-  get python(): string {
-    const { text, cuts, step } = this.place;
-    const edit = cuts.map((cut) => {
-      const [steps, value] = cut.split("=");
-      return `${JSON.stringify(steps)}: ${value ?? "vs.zero"}`;
-    }).join(", ");
-    const more = edit ? `, edit={${edit}}` : "";
-    const read = this.model?.tokenizer === null ? `[${this.run?.ids.join(", ")}]` : JSON.stringify(text);
-    return `vs.dissect(${JSON.stringify(this.model?.name)}, ${read}${more})[${JSON.stringify(step)}][${this.at.join(", ")}]`;
-  }
-}
-
-/** Token ids, as one types them for a model without a tokenizer. */
-function numbers(text: string): number[] {
-  return text.split(/[\s,]+/).filter(Boolean).map(Number);
 }
 
 /** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
 function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
   const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
   return !!a && b.id.includes("@") && run(a) === run(b);
-}
-
-/** A word as a shell takes it. */
-function quoted(text: string): string {
-  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
-}
-
-function windowed(k: number, n: number): [number, number] {
-  const first = n <= WINDOW ? 0 : Math.floor(k / WINDOW) * WINDOW;
-  return [first, Math.min(n, first + WINDOW)];
 }
 
 export const explorer = new Explorer();

@@ -36,6 +36,15 @@ export function percent(p: number): string {
   return `${rounded(100 * p, 1)} %`;
 }
 
+/** What a target would be: its probability, or its value where it has none. */
+export const would = (target: { probability: number | null } | undefined, x: number): string =>
+  outcome(target?.probability === null ? null : x, x);
+
+/** A probability, or the value of what has none. */
+export function outcome(probability: number | null, value: number): string {
+  return probability === null ? number(value) : percent(probability);
+}
+
 export function decimals(x: number, digits: number): string {
   return (x < 0 ? MINUS : "") + rounded(x, digits);
 }

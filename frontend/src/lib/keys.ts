@@ -2,6 +2,7 @@
 
 import { pictures } from "../pictures/pictures.svelte";
 import { roomsOf } from "../rooms";
+import { command, number, python } from "./copying";
 import type { Explorer } from "./explorer.svelte";
 import { letters } from "./letters.svelte";
 
@@ -14,7 +15,8 @@ export const KEYS: [string, string][] = [
   ["x", "cut the head or network; hold the unit at zero"],
   ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
-  ["/", "the text"],
+  ["/", "the text, picture or series"],
+  ["m", "mask the token, or show it"],
   ["t", "a table in place of the picture pointed at"],
   ["c", "copy the number, all its digits"],
   ["1 – 5", "the rooms"],
@@ -60,13 +62,14 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
+    case "m": return () => explorer.hide();
     case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
     case "t": return () => pictures.turn();
-    case "c": return () => void copy(explorer, explorer.number);
+    case "c": return () => void copy(explorer, number(explorer));
     case "y": return () => void copy(explorer);
-    case "Y": return () => void copy(explorer, explorer.command);
+    case "Y": return () => void copy(explorer, command(explorer));
     default: return null;
   }
 }
@@ -121,7 +124,11 @@ function unfold(explorer: Explorer): void {
   explorer.note = "the terms of this number are weights: nothing lies below them";
 }
 
-export async function copy(explorer: Explorer, text = explorer.python): Promise<void> {
+export async function copy(explorer: Explorer, text = python(explorer)): Promise<void> {
+  if (!text) {
+    explorer.note = "no command reads this input; y copies the Python line";
+    return;
+  }
   try {
     await navigator.clipboard.writeText(text);
     explorer.note = `copied: ${text}`;

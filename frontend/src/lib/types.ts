@@ -23,13 +23,48 @@ export interface ModelInfo extends ModelName {
   symbols: Record<string, unknown>;
   figures: Drawable[];
   count: { total: number };
+  reads: "text" | "pixels" | "images" | "series";
+  /** Whether it reads two texts and says if the second follows. */
+  pairs: boolean;
+  /** Whether it restores what is masked. */
+  masks: boolean;
+  /** Endings of the files that it reads. */
+  accepts: string[];
+  examples: { number: number; label: string | null }[];
+  corpus: string;
+  /** The example to begin with, if there is one. */
+  begins: number | null;
+  /** Examples that can be asked for by any number. */
+  more: number;
+}
+
+/** How tokens lie in a picture or a series. */
+export interface Seen {
+  kind: "patches" | "pixels" | "series";
+  /** Cells of a side. */
+  across: number;
+  /** The token of the first cell. */
+  first: number;
+  levels?: number;
+  restores?: boolean;
+  channels: number;
+  time: number;
 }
 
 export interface Word {
   id: number;
   token: string;
   rank: number;
-  probability: number;
+  /** Null where the model gives values, which have none. */
+  probability: number | null;
+  value: number;
+}
+
+/** The target with one part more cut, or with its cut taken back. */
+export interface Effect {
+  name: string;
+  probability: number | null;
+  value: number;
 }
 
 export interface Part {
@@ -67,7 +102,7 @@ export interface Summary {
     step: string;
     at: Cell;
     logit: number;
-    probability: number;
+    probability: number | null;
   };
   likeliest: Word[];
   parts: Part[];
@@ -80,6 +115,26 @@ export interface Summary {
   milliseconds: number;
   again: number;
   dtype: string;
+  /** What was read, as Python and the command line write it. */
+  python: string;
+  command: string;
+  /** Of a pair: 0 or 1 for each token. */
+  segments: number[];
+  /** The letters that tokens are some bytes of, by place. */
+  within: Record<string, string>;
+  masks: number[];
+  /** What the masks hide, by place. */
+  behind: Record<string, string>;
+  hidden: { id: number; token: string; probability: number; rank: number } | null;
+  /** Of a pair: the probability that the second text follows. */
+  follows: number | null;
+  label: string | null;
+  source: string;
+  /** How many its file holds. */
+  files: number;
+  prepared: string;
+  hint: string;
+  input: Seen | null;
 }
 
 /** A run in the making: the word that each state gives so far, that of the embeddings first. */

@@ -2,7 +2,8 @@
 
 import { get, values } from "../lib/api";
 import type { Explorer } from "../lib/explorer.svelte";
-import { grouped, shown } from "../lib/format";
+import { grouped } from "../lib/format";
+import { named } from "../lib/names";
 import type { Step, Values, Word } from "../lib/types";
 import type { Entry, Table } from "./table";
 
@@ -20,20 +21,23 @@ export function partsTable({ run, clean, effects, place }: Explorer): Table {
     const what = place.cuts.includes(part.name) ? `${part.what}, cut` : part.what;
     return [part.name, ...share, effects[part.name] ?? null, what];
   });
-  const shares = changed ? ["share of the logit", "without the cuts"] : ["share of the logit"];
-  return { heads: ["part", ...shares, changed ? "probability with it cut or uncut" : "probability with it cut", "what"], rows };
+  const [value, likely] = run?.target.probability === null ? ["value", "value"] : ["logit", "probability"];
+  const shares = changed ? [`share of the ${value}`, "without the cuts"] : [`share of the ${value}`];
+  return { heads: ["part", ...shares, `${likely} with it cut${changed ? " or uncut" : ""}`, "what"], rows };
 }
 
-export function lensTable({ run, lens }: Explorer): Table {
+export function lensTable({ run, lens, lensed }: Explorer): Table {
+  const each = run?.steps.some((step) => step.name === "Z"); // else there is one outcome for all tokens
+  const token = (k: number): Entry[] => (each ? [k, run?.tokens[k] ?? ""] : ["", "all"]);
   const rows = lens.flatMap((words, layer) =>
-    words.map((word, i): Entry[] => [`H[${layer}]`, i, run?.tokens[i] ?? "", word.token, word.probability]),
+    words.map((word, i): Entry[] => [`H[${layer}]`, ...token(i + lensed[0]), word.token, word.probability]),
   );
-  return { heads: ["state", "position", "token", "likeliest word", "probability"], rows };
+  return { heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability"], rows };
 }
 
 export function sourcesTable({ run, shares }: Explorer): Table {
   const rows = (shares?.shares ?? []).map((share, i): Entry[] => [i, run?.tokens[i] ?? "", share]);
-  return { heads: ["position", "token read", "share of the logit"], rows };
+  return { heads: ["position", "token read", `share of the ${run?.target.probability === null ? "value" : "logit"}`], rows };
 }
 
 export function unfoldingTable({ unfolding }: Explorer): Table {
@@ -51,8 +55,8 @@ export function unfoldingTable({ unfolding }: Explorer): Table {
 export function wordsTable(words: Word[], before: Map<number, number>): Table {
   const more = (word: Word): Entry[] => (before.size ? [before.get(word.id) ?? null] : []);
   return {
-    heads: ["rank", "word", "id", "probability", ...(before.size ? ["without the cuts"] : [])],
-    rows: words.map((word) => [word.rank, word.token, word.id, word.probability, ...more(word)]),
+    heads: ["rank", "word", "id", words.some((word) => word.probability === null) ? "value" : "probability", ...(before.size ? ["without the cuts"] : [])],
+    rows: words.map((word) => [word.rank, word.token, word.id, word.probability ?? word.value, ...more(word)]),
   };
 }
 
@@ -66,7 +70,7 @@ export async function allWords({ run, place }: Explorer, search: string, before:
 }
 
 const labelled = (tokens: string[], kind: string, index: number): string =>
-  kind === "tokens" || kind === "queries" || kind === "keys" ? `${index} ${shown(tokens[index] ?? "")}` : String(index);
+  kind === "tokens" || kind === "queries" || kind === "keys" ? `${index} ${named(tokens[index] ?? "", index)}` : String(index);
 
 /** The cells of a step from these on, as many as these. */
 function cells(run: Explorer["run"], step: Step, found: Values, top: number, left: number, down: number, across: number): Table {

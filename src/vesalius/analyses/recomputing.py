@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.dissection import read
+from vesalius.dissection import Reading, read
 from vesalius.equations import Step, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name as name_of
 from vesalius.errors import UnknownStep
 from vesalius.families import family_of
 from vesalius.model import Model
+from vesalius.tokenizers import Encoded
 from vesalius.traces import Trace
 
 KEPT = ("H", "A", "C", "P", "D")
@@ -120,8 +121,8 @@ class Stopping:
 class States:
     """The states of a run by their names, from which all else of it can be computed."""
 
-    def __init__(self, model: Model, ids: Sequence[int], cuts: Collection[str]) -> None:
-        self.reading, self.cuts = read(model, list(ids)), frozenset(cuts)
+    def __init__(self, reading: Reading, cuts: Collection[str]) -> None:
+        self.reading, self.cuts = reading, frozenset(cuts)
         self.values: dict[str, Array] = {}
         """X, S and H[0] to H[L]."""
 
@@ -143,7 +144,7 @@ class States:
         """A step of a layer that is not kept, and with it all others of that layer."""
         found = _LAYERS.get((id(self), l))
         if found is None:
-            below = States(self.reading.model, self.reading.ids, self.cuts)
+            below = States(self.reading, self.cuts)
             below.values = {k: v for k, v in self.values.items() if _depth(k) < l}
             found = {s.name: s.value for s in below.layer(l) if s.symbol not in KEPT}
             _LAYERS.put((id(self), l), found)
@@ -169,16 +170,16 @@ class LongTrace(Trace):
     def __init__(
         self,
         model: Model,
-        ids: Sequence[int],
+        given: Sequence[int] | Encoded,
         cuts: Collection[str] = (),
         clean: "LongTrace | None" = None,
         watch: Watch = nobody,
         layered: Layered = nobody,
     ) -> None:
-        self.held = States(model, ids, cuts)
+        reading = read(model, given)
+        self.held = States(reading, cuts)
         sizes, family = model.config.symbols(), family_of(model.config).name
-        given = self.held.reading.about["given"]
-        super().__init__(model, list(ids), Steps(), family, layers=sizes["L"], given=given)
+        super().__init__(model, reading.ids, Steps(), family, layers=sizes["L"], **reading.about)
         self.again, self.own = 0, 0
         """Steps that were computed, and the bytes of those that are kept."""
         first = 0
@@ -250,7 +251,7 @@ class LongTrace(Trace):
     def column_with(self, name: str, step: str, column: int, watch: Watch = nobody) -> Array:
         """A column of the outputs with one step cut too, or with its cut taken back."""
         lowest = layer_of(self, name)
-        other = States(self.held.reading.model, self.ids, self.held.cuts ^ {name})
+        other = States(self.held.reading, self.held.cuts ^ {name})
         other.values = {k: v for k, v in self.held.values.items() if _depth(k) < lowest}
         for l in range(lowest, self.graph.layers + 1):
             known = self._heads(l, other.cuts) if l == lowest else {}

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
-from vesalius.dissection import Reading, read
+from vesalius.dissection import Reading, again
 from vesalius.edits import Edits, written
 from vesalius.edits.selection import chosen
 from vesalius.equations import Steps, softmax, tracing
@@ -192,13 +192,13 @@ def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> S
     Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
     """
     assert trace.model is not None
-    reading = read(trace.model, trace.ids)
-    again = trace.graph.dependents(_meant(trace, changed, reading.length))
-    known = {name: trace[name] for name in trace if name not in again}
+    reading = again(trace)
+    moved = trace.graph.dependents(_meant(trace, changed, reading.length))
+    known = {name: trace[name] for name in trace if name not in moved}
     edit = {
         steps: value
         for steps, value in written.read(cuts).items()
-        if not again.isdisjoint(_meant(trace, [steps], reading.length))
+        if not moved.isdisjoint(_meant(trace, [steps], reading.length))
     }
     with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:
         reading.run()
@@ -215,14 +215,12 @@ def _meant(trace: Trace, cuts: Collection[str], n: int) -> set[str]:
 def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
     """The same run with cuts, and how many of its steps were computed again."""
     found = replayed(trace, cuts, cuts)
-    again, steps = {step.name: step for step in found}, Steps()
+    anew, steps = {step.name: step for step in found}, Steps()
     for step in trace.steps:
-        steps.append(again.get(step.name, step))
+        steps.append(anew.get(step.name, step))
     steps.passed, steps.called = dict(trace.steps.passed), set(trace.steps.called)
-    steps.edited = found.edited
-    graph = trace.graph
-    cut = Trace(trace.model, trace.ids, steps, trace.family, layers=graph.layers, given=graph.given)
-    return cut, len(again)
+    steps.edited = trace.steps.edited | found.edited
+    return trace.with_steps(steps), len(anew)
 
 
 def each(tasks: Sequence[Callable[[], Outcome]], what: str, progress: Progress) -> list[Outcome]:

@@ -139,8 +139,19 @@ def evaluated_part(name: str, kind: str) -> str:
 
 def held_out_images(data: ImageData) -> images.Images:
     """All of a file or folder; of a corpus by name, what recipes validate on."""
-    whole = images.read_images(data.corpus) if here(data.corpus) else image_parts(data)[1]
+    if here(data.corpus):
+        whole = images.read_images(data.corpus)
+    else:
+        files = _image_files(data.corpus)
+        apart = len(files) > 1 and data.valid is None
+        names = registry.corpus(data.corpus).classes
+        whole = _named(images.read_images(files[1]), names) if apart else image_parts(data)[1]
     return whole if data.side is None else images.shrunk(whole, data.side)
+
+
+def _image_files(name: str) -> list[Path]:
+    """The files of a corpus by name that hold images, not labels."""
+    return located(name, "images", lambda file: "images" in file.name)
 
 
 def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
@@ -148,7 +159,7 @@ def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
     own = here(data.corpus)
     files = [Path(data.corpus)]
     if not own:
-        files = located(data.corpus, "images", lambda file: "images" in file.name)
+        files = _image_files(data.corpus)
     names = () if own else registry.corpus(data.corpus).classes
     whole = _named(images.read_images(files[0]), names)
     if len(files) > 1 or (own and data.valid is not None):

@@ -28,12 +28,17 @@ DARK, BRIGHT = 96, 160
 class Picture:
     """Pixels as a model reads them, and what was done to them."""
 
-    pixels: UInt8[Array, "side side C"]
+    pixels: UInt8[Array, "H W C"]
     done: tuple[str, ...]
 
 
-def read_picture(file: str | Path, side: int, channels: int, invert: bool = False) -> Picture:
-    """A PNG or JPEG file as ``side`` x ``side`` pixels of ``channels`` channels."""
+def read_picture(
+    file: str | Path, side: int | None, channels: int, invert: bool = False
+) -> Picture:
+    """A PNG or JPEG file as ``side`` x ``side`` pixels of ``channels`` channels.
+
+    Without a side it keeps its size.
+    """
     from PIL import Image, ImageOps
 
     try:
@@ -51,6 +56,11 @@ def read_picture(file: str | Path, side: int, channels: int, invert: bool = Fals
     except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, FileNotFoundError | UnusableData):
             raise
+        if isinstance(error, Image.DecompressionBombError):
+            raise UnusableData(
+                f"{file} claims to have more pixels than a picture may; "
+                f"expected at most {PIXELS:,} in all: make it smaller first"
+            ) from error
         raise BrokenFile(f"{file} cannot be read as PNG or JPEG: {error}") from error
     turned = ("turned upright",) if upright.size != image.size else ()
     made = _made(upright, side, channels, invert, str(file))
@@ -58,7 +68,7 @@ def read_picture(file: str | Path, side: int, channels: int, invert: bool = Fals
 
 
 def from_bytes(
-    pixels: UInt8[Array, "H W *C"], side: int, channels: int, invert: bool = False
+    pixels: UInt8[Array, "H W *C"], side: int | None, channels: int, invert: bool = False
 ) -> Picture:
     """An array of bytes, height x width or height x width x channels, by the same rule."""
     from PIL import Image
@@ -74,7 +84,7 @@ def from_bytes(
     return _made(image, side, channels, invert, "the image")
 
 
-def _made(image: Any, side: int, channels: int, invert: bool, name: str) -> Picture:
+def _made(image: Any, side: int | None, channels: int, invert: bool, name: str) -> Picture:
     from PIL import Image, ImageOps
 
     if image.mode.startswith(("I", "F")):
@@ -93,7 +103,7 @@ def _made(image: Any, side: int, channels: int, invert: bool, name: str) -> Pict
         if target == "L" and image.mode != "1":
             done.append("greyed")
         image = image.convert(target)
-    if image.size != (side, side):
+    if side is not None and image.size != (side, side):
         done.append(f"resized from {image.width} x {image.height} to {side} x {side}")
         image = image.resize((side, side), Image.Resampling.BILINEAR)
     if invert:

@@ -42,7 +42,7 @@ def sentence_pair(cls: int, sep: int, first: Sequence[int], second: Sequence[int
     "6.1",
     r"H^{[0]} = \mathrm{layerNorm}_{\Xi_e}\left(\Lambda^s + \Lambda^p + X\right)",
     gives="H",
-    rule=Normalised("Xi_e", "Lambda_s:1", "Lambda_p", "X"),
+    rule=Normalised("Xi_e", "Lambda_s:segments", "Lambda_p", "X"),
 )
 def normalise_bert_embeddings(
     Xi_e: Norm,

@@ -3,7 +3,8 @@
 A reference is a step of the trace or a path in the parameter set. Indices are those of the step's
 place: ``l`` layer, ``m`` head, ``i`` time step; ``L`` is the last layer and ``c`` the column of the
 number that is asked for, counted from one. ``A|B`` takes the first that the model has, ``A:1`` a
-column, ``A.T`` the transpose, and ``P[l,*]`` all heads side by side.
+column, ``A:segments`` the column of each token's segment, ``A.T`` the transpose, and ``P[l,*]`` all
+heads side by side.
 """
 
 import re
@@ -56,11 +57,15 @@ class View:
     function: Callable[[Any], Any] | None
     by_column: bool = False
     """Whether another column of the result has another operand, or column, here."""
+    chosen: Array | None = None
+    """Of a table: which of its columns each column of the result takes."""
 
     def index(self, row: int | slice, column: int | slice) -> Index:
         """Where the operand holds what the formula has at this row and column."""
         if self.transposed:
             row, column = column, row
+        if self.chosen is not None and isinstance(column, int):
+            return row, int(self.chosen[column])
         if self.column is not None:
             return row, self.column
         return (row,) if self.operand.array.ndim == 1 else (row, column)
@@ -77,6 +82,8 @@ class View:
 
     def matrix(self) -> Values:
         array = self.operand.array
+        if self.chosen is not None:
+            array = array[:, self.chosen]
         if self.column is not None:
             array = array[:, [self.column]]
         array = array[:, None] if array.ndim == 1 else array
@@ -120,6 +127,8 @@ class Group:
         return np.atleast_1d(product)
 
 
+SEGMENTS = "segments"
+"""Which of two texts each token belongs to: part of what BERT reads."""
 BY_COLUMN = r"[\[,:]c"
 """What a reference says that stands for another operand, or another column, in each column."""
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tanh": np.tanh}
@@ -148,9 +157,11 @@ class Reference:
             operand = scope.find(placed(name, scope, place, c))
             if operand is None:
                 continue
-            k = int(_value(column, scope, place, c)) - 1 if column else None
+            table = scope.find(column) if column == SEGMENTS else None
+            chosen = None if table is None else table.array
+            k = int(_value(column, scope, place, c)) - 1 if column and chosen is None else None
             by_column = re.search(BY_COLUMN, f"{name}:{column}") is not None
-            view = View(operand, k, transposed, FUNCTIONS.get(function), by_column)
+            view = View(operand, k, transposed, FUNCTIONS.get(function), by_column, chosen)
             alone = fits is None or "|" not in self.text or by_column
             if alone or view.matrix().shape[1] == fits:
                 return view

@@ -5,6 +5,7 @@ records what it computes. The functions that begin with ``read`` take states of 
 what follows the last, to logits or values, which is known as the logit lens.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Bool, Float
@@ -40,8 +41,11 @@ def transformer(theta: TransformerLM, Omega: OneHot, symbols: Symbols) -> None:
     eq.transformer_lm(theta, Omega)
 
 
-def bert(theta: Bert, Omega: OneHot, symbols: Symbols) -> None:
-    H = eq.bert_states(theta, Omega)
+def bert(
+    theta: Bert, Omega: OneHot, symbols: Symbols, segments: Sequence[int] | None = None
+) -> None:
+    """``segments`` are 1 where a token is of a second text; 0 everywhere, if left out."""
+    H = eq.bert_states(theta, Omega, segments)
     if theta.Pi_M is not None:
         eq.distributions(eq.bert_mlm_logits(theta, H))
     read = H

@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
+from vesalius.errors import WrongLength
 from vesalius.explorer.runs import Run
 from vesalius.explorer.telling import told
 
 MOST = 2000
 """Answers about a run that are kept."""
+LONGEST = 1 << 24
+"""Bytes of one answer with values; a larger step is asked for in parts."""
 ASK = {"cache-control": "private, no-cache"}
 """Another version of the package may answer differently."""
 
@@ -38,3 +42,39 @@ def as_bytes(
         return Response(status_code=304, headers=headers)
     data, about = make()
     return Response(data, media_type="application/octet-stream", headers={**headers, **about})
+
+
+def as_values(request: Request, tag: str, value: Any, rows: str, columns: str) -> Response:
+    """Numbers as little-endian float32, row by row; all of them, or the part that is asked for."""
+    shape = value.shape
+    if value.ndim != 2:
+        value = value.reshape(shape[0], -1) if value.ndim else value.reshape(1, 1)
+    first, last = _range(rows, value.shape[0])
+    left, right = _range(columns, value.shape[1])
+    tag = f'"{tag}/{first}:{last}/{left}:{right}"'.replace(" ", "")
+    headers = {"etag": tag, **ASK}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    size = max(0, last - first) * max(0, right - left)
+    if size * 4 > LONGEST:
+        raise WrongLength(f"{size:,} numbers are too many at once; ask for some rows, as 0:256")
+    part = value[first:last, left:right]
+    headers |= {
+        "x-dtype": "float32",
+        "x-order": "row",
+        "x-shape": ",".join(map(str, shape)),
+        "x-rows": f"{first}:{last}",
+        "x-columns": f"{left}:{right}",
+    }
+    data = np.ascontiguousarray(part, dtype="<f4").tobytes()
+    return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+def _range(text: str, n: int) -> tuple[int, int]:
+    """``16:32`` as a part of n rows or columns; nothing means all."""
+    if not text:
+        return 0, n
+    first, colon, last = text.partition(":")
+    if not colon or not all(p.isdecimal() and len(p) < 10 for p in (first, last)):
+        raise WrongLength(f"expected a range, as in 0:16, got {text[:40]!r}")
+    return min(int(first), n), min(int(last), n)

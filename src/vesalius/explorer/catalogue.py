@@ -13,8 +13,9 @@ import numpy as np
 from vesalius import naming
 from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.counting import count
-from vesalius.errors import UnknownModel, VesaliusError, WrongKind, nearest
-from vesalius.families import FAMILIES, family_of
+from vesalius.errors import UnknownModel, VesaliusError, nearest
+from vesalius.explorer.offering import offered
+from vesalius.families import family_of
 from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
@@ -99,10 +100,13 @@ class Entry:
                 "count": count(model).to_json(),
                 "figures": parts_of(model),
                 "text": self._text(model),
+                **offered(model),
             }
 
     def _text(self, model: Model) -> str:
-        """What a page reads first; token ids, where there is no tokenizer."""
+        """What a page reads first: token ids, where there is no tokenizer; no text of pictures."""
+        if family_of(model.config).reads != "text":
+            return ""
         if model.tokenizer is None:
             most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
             return " ".join(map(str, range(most)))
@@ -128,10 +132,8 @@ def entry_of(given: str, model: Model | None = None) -> Entry:
         key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
         key = f"{key}-2" if key in specimens() else key
         entry = Entry(key, given, folder, model)
-    with entry.at_work() as loaded:  # what cannot be read is said before the page opens
-        family = family_of(loaded.config)
-        if family.reads != "text":
-            raise WrongKind(f"the explorer reads text so far; {family.name} reads {family.reads}")
+    with entry.at_work():  # what cannot be read is said before the page opens
+        pass
     return entry
 
 
@@ -145,7 +147,7 @@ class Catalogue:
         if given is not None:
             self._add(given)
         for name in (DEFAULT, *specimens()):
-            if FAMILIES[card(name).family].reads == "text" and name not in self.entries:
+            if name not in self.entries:
                 self.entries[name] = Entry(name, f"specimen:{name}", card(name).title)
 
     def _add(self, given: str) -> None:

@@ -19,11 +19,13 @@ import numpy as np
 from vesalius import equations as eq
 from vesalius.analyses.replaying import with_cuts
 from vesalius.arguments import Progress
-from vesalius.errors import UnknownStep, WrongLength
+from vesalius.errors import UnknownStep, WrongKind, WrongLength
 from vesalius.explorer import telling
 from vesalius.explorer.catalogue import Entry
 from vesalius.explorer.classes import classed
+from vesalius.explorer.reading import Asked as Said
 from vesalius.explorer.runs import Run, Runs, key_of
+from vesalius.families import family_of
 from vesalius.figures import figure
 from vesalius.views import counted
 
@@ -86,7 +88,15 @@ class Kept:
 def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress) -> Kept:
     """The answers about one run within so many bytes."""
     runs = Runs({entry.key: entry})
-    clean = runs.make(entry.key, given)
+    with entry.at_work() as model:
+        family = family_of(model.config)
+    if family.reads != "text":
+        raise WrongKind(
+            f"a file keeps a run of a text so far, and {family.name} reads {family.reads}; "
+            f"'vesalius explore {entry.key}' shows it"
+        )
+    asked_for = Said(text=given) if isinstance(given, str) else Said(ids=given)
+    clean = runs.make(entry.key, asked_for)
     kept = Kept(room - RESERVED)
     if not _opening(kept, entry, clean):
         raise WrongLength(
@@ -189,7 +199,7 @@ def _cuts(kept: Kept, clean: Run, asked: list[Asked], progress: Progress) -> Non
     """Each head and network cut once: what becomes of every word that may be asked about."""
     trace = clean.trace
     targets = [(one, telling.target_of(clean, one[1], one[0])) for one in asked]
-    effects: dict[Asked, dict[str, float | None]] = {one: {} for one in asked}
+    effects: dict[Asked, dict[str, Any]] = {one: {} for one in asked}
     names = [name for layer in _layers(clean) for name in telling.cuttable(clean, layer)]
     for done, (name, run) in enumerate(_each(clean, names), 1):
         changed = [step.name for step in run.trace.steps if step.value is not trace[step.name]]
@@ -198,16 +208,16 @@ def _cuts(kept: Kept, clean: Run, asked: list[Asked], progress: Progress) -> Non
             _summary(kept, run, word, first)
             path, own = f"runs/{run.key}", telling.target_of(clean, word, first)
             kept.add(question(f"{path}/vocabulary"), telling.vocabulary(run, "", FEWER, None))
-            uncut = {"name": name, "probability": own.probability(trace[own.step])}
+            uncut = telling.told_of(own, name, trace[own.step])
             for layer in _layers(clean):
                 told = [uncut] if name in telling.cuttable(clean, layer) else []
                 kept.add(question(f"{path}/cuts", layer=layer, word=word), told)
         for one, target in targets:
-            effects[one][name] = target.probability(run.trace[target.step])
+            effects[one][name] = telling.told_of(target, name, run.trace[target.step])
         progress("cuts", done, len(names))
     for (position, word), found in effects.items():
         for layer in _layers(clean) if found else ():
-            told = [{"name": n, "probability": found[n]} for n in telling.cuttable(clean, layer)]
+            told = [found[name] for name in telling.cuttable(clean, layer)]
             path = f"runs/{clean.key}/cuts"
             kept.add(question(path, layer=layer, word=word, position=position), told)
 
@@ -218,17 +228,15 @@ def _layers(run: Run) -> range:
 
 def _each(clean: Run, names: Sequence[str]) -> Iterator[tuple[str, Run]]:
     """One run after the other: all of them at once may not fit into memory."""
-    entry, ids = clean.entry, clean.trace.ids
+    entry, read = clean.entry, clean.what
     with entry.at_work() as model:
         digest = entry.digest(model)
     for name in names:
         begun = time.perf_counter()
         trace, again = with_cuts(clean.trace, [name])
         taken = 1000 * (time.perf_counter() - begun)
-        yield (
-            name,
-            Run(key_of(digest, ids, (name,)), entry, trace, (name,), taken, again, clean.key),
-        )
+        key = key_of(digest, read.key, (name,))
+        yield name, Run(key, entry, trace, (name,), taken, again, clean.key, read)
 
 
 def _targets(kept: Kept, run: Run, asked: list[Asked]) -> None:

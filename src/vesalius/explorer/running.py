@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from vesalius.capabilities import context_of
+from vesalius.capabilities import context_of, predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import SequenceTooLong, VesaliusError, WrongKind, WrongLength
 from vesalius.explorer import telling
 from vesalius.explorer.catalogue import Catalogue
+from vesalius.explorer.reading import Asked
 from vesalius.explorer.runs import Run, Runs, Told
 from vesalius.explorer.streaming import Events, Stop, Tell, attended
 from vesalius.families import family_of
@@ -28,18 +29,25 @@ MOST = 1000
 
 
 class Wanted(BaseModel):
-    """A run: a model by its id, a text or token ids, and the steps to cut."""
+    """A run: a model by its id, what it is to read, and the steps to cut."""
 
     model_config = ConfigDict(extra="forbid")
     model: StrictStr
     text: StrictStr | None = None
+    second: StrictStr | None = None
     ids: list[StrictInt] | None = None
+    upload: StrictStr | None = None
+    example: StrictInt | None = None
+    index: StrictInt = 0
+    invert: StrictBool = False
+    masks: list[StrictInt] = Field(default=[], max_length=4096)
+    given: StrictInt | None = None
     cuts: list[StrictStr] = Field(default=[], max_length=256)
 
-    def given(self) -> str | list[int]:
-        if (self.text is None) == (self.ids is None):
-            raise WrongLength("a run is of a text or of ids; expected one of them")
-        return self.text if self.text is not None else self.ids or []
+    @property
+    def asked(self) -> Asked:
+        told = self.model_dump(exclude={"model", "cuts", "masks"})
+        return Asked(**told, masks=tuple(self.masks))
 
 
 class Continued(BaseModel):
@@ -84,9 +92,9 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
 
     @app.post("/api/runs")
     async def post(request: Request, wanted: Wanted) -> Any:
-        given = wanted.given()
+        asked = wanted.asked
         if EVENTS not in request.headers.get("accept", ""):
-            make = lambda stop: runs.make(wanted.model, given, wanted.cuts, stop)  # noqa: E731
+            make = lambda stop: runs.make(wanted.model, asked, wanted.cuts, stop)  # noqa: E731
             try:
                 run = await attended(request, make)
             except SequenceTooLong as error:
@@ -96,7 +104,7 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
         def work(tell: Tell, stop: Stop) -> None:
             page = Page(tell, stop, under_way)
             try:
-                tell("run", _made(runs.make(wanted.model, given, wanted.cuts, stop, page)))
+                tell("run", _made(runs.make(wanted.model, asked, wanted.cuts, stop, page)))
             finally:
                 under_way.pop(page.key, None)
 
@@ -172,15 +180,18 @@ def _failed(runs: Runs, wanted: Wanted, error: VesaliusError) -> dict[str, Any]:
     with runs.catalogue[wanted.model].at_work() as model:
         limit = model.config.symbols().get("n_max")
         if limit and wanted.text is not None and model.tokenizer is not None:
-            ids = model.tokenizer.encode(wanted.text)
-            about |= {"tokens": len(ids), "limit": limit}
-            about["fitting"] = model.tokenizer.decode(ids[-limit:])
+            (bare,) = model.tokenizer.encode_many([wanted.text], framed=False)
+            count = len(model.tokenizer.encode(wanted.text))
+            about |= {"tokens": count, "limit": limit}
+            if not wanted.second:
+                kept = bare[-(limit - (count - len(bare))) :]  # special tokens need places too
+                about["fitting"] = model.tokenizer.decode(kept)
     return about
 
 
 def _require_next(run: Run) -> None:
     model = run.trace.model
-    if model is None or not family_of(model.config).predicts_text:
+    if model is None or not predicts_next(model):
         raise WrongKind(f"{run.trace.family} fills masks; it has no next token to draw")
 
 

@@ -1,4 +1,4 @@
-"""Runs by what they are of: a model, token ids and cuts give one hash, and one trace."""
+"""Runs by what they are of: a model, what it reads and cuts give one hash, and one trace."""
 
 import hashlib
 import json
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from vesalius import __version__, arguments
+from vesalius import __version__
 from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
-from vesalius.errors import UnknownStep, VesaliusError, WrongKind
+from vesalius.errors import UnknownStep, VesaliusError
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
+from vesalius.explorer.reading import Asked, What, what
+from vesalius.explorer.uploads import Uploads
 from vesalius.model import Model
 from vesalius.traces import Trace
 
@@ -40,6 +42,8 @@ class Run:
     """How many steps were computed; with cuts, only those that depend on them."""
     clean: str
     """The run without cuts: its own key where there are none."""
+    what: What
+    """What was read."""
     edition: int = 0
     """Of the model's files that it was computed from."""
     answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
@@ -56,7 +60,7 @@ class Runs:
     """The runs that are kept, by their keys."""
 
     def __init__(self, catalogue: Catalogue | Mapping[str, Entry]) -> None:
-        self.catalogue = catalogue
+        self.catalogue, self.uploads = catalogue, Uploads()
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = Lock()
 
@@ -64,7 +68,7 @@ class Runs:
         with self._lock:
             run = self._runs.get(key)
             if run is None:
-                raise UnknownRun("this run is not kept here; post its text again")
+                raise UnknownRun("this run is not kept here; post what it reads again")
             if run.edition != run.entry.edition:
                 raise ModelChanged(run.entry.title)
             self._runs.move_to_end(key)
@@ -73,51 +77,58 @@ class Runs:
     def make(
         self,
         model: str,
-        text: str | Sequence[int],
+        asked: Asked,
         cuts: Sequence[str] = (),
         watch: Watch = nobody,
         told: "Told | None" = None,
     ) -> Run:
-        """The run of a text or of token ids; made once, however often it is asked for."""
+        """The run of what is asked for; made once, however often."""
         entry = self.catalogue[model]
         with entry.at_work(watch) as loaded:
-            ids = _ids(loaded, text)
+            read = what(loaded, asked, self.uploads)
             told = told or Told()
-            key, clean = (key_of(entry.digest(loaded), ids, some) for some in (_sorted(cuts), ()))
-            told.begun(key, clean, loaded, ids)
-            found = self._one(entry, loaded, ids, (), watch, told.layered)
+            key, clean = (
+                key_of(entry.digest(loaded), read.key, some) for some in (_sorted(cuts), ())
+            )
+            told.begun(key, clean, loaded, read.ids)
+            found = self._one(entry, loaded, read, (), watch, told.layered)
             if not cuts:
                 return found
-            return self._one(entry, loaded, ids, _sorted(cuts), watch, told.layered)
+            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered)
+
+    def uncut(self, run: Run) -> Run:
+        """The same run without its cuts, kept or made anew."""
+        with run.entry.at_work() as model:
+            return self._one(run.entry, model, run.what, ())
 
     def _one(
         self,
         entry: Entry,
         model: Model,
-        ids: list[int],
+        read: What,
         cuts: tuple[str, ...],
-        watch: Watch,
-        layered: Layered,
+        watch: Watch = nobody,
+        layered: Layered = nobody,
     ) -> Run:
-        key, clean = (key_of(entry.digest(model), ids, some) for some in (cuts, ()))
+        key, clean = (key_of(entry.digest(model), read.key, some) for some in (cuts, ()))
         with self._lock:
             known = self._runs.get(key)
             if known is not None and known.edition == entry.edition:
                 self._runs.move_to_end(key)
                 return known
         begun = time.perf_counter()
-        if is_long(model, len(ids)):
+        if is_long(model, len(read.ids)):
             before = self[clean].trace if cuts else None
             assert before is None or isinstance(before, LongTrace)
-            trace: Trace = LongTrace(model, ids, cuts, before, watch, layered)
+            trace: Trace = LongTrace(model, read.given, cuts, before, watch, layered)
             again = trace.again  # type: ignore[attr-defined]
         elif cuts:
             trace, again = with_cuts(self[clean].trace, cuts)
         else:
-            trace = dissect(model, ids)
+            trace = dissect(model, read.given, edit=read.edit)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(key, entry, trace, cuts, taken, again, clean, entry.edition)
+        run = Run(key, entry, trace, cuts, taken, again, clean, read, entry.edition)
         with self._lock:
             self._runs[key] = run
             total = sum(one.size for one in self._runs.values())
@@ -145,17 +156,9 @@ def _sorted(cuts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(cuts)))
 
 
-def _ids(model: Model, text: str | Sequence[int]) -> list[int]:
-    if not isinstance(text, str):
-        return arguments.ids("ids", text)
-    if model.tokenizer is None:
-        raise WrongKind("this model has no tokenizer; give token ids in place of text")
-    return list(model.tokenizer.encode(text))
-
-
-def key_of(digest: str, ids: list[int], cuts: tuple[str, ...]) -> str:
+def key_of(digest: str, read: str, cuts: tuple[str, ...]) -> str:
     """What a run is called: by the model's digest, what it reads, and what is cut."""
-    said = json.dumps([__version__, digest, ids, cuts])
+    said = json.dumps([__version__, digest, read, cuts])
     return hashlib.sha256(said.encode()).hexdigest()[:24]
 
 

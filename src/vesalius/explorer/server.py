@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -19,7 +18,8 @@ from fastapi.responses import JSONResponse, Response
 from vesalius import equations as eq
 from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.errors import VesaliusError, WrongLength
-from vesalius.explorer import figures, gates, heads, ledger, telling, training, words
+from vesalius.explorer import figures, files, gates, heads, ledger, telling, training, words
+from vesalius.explorer.answers import ASK, as_values
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.running import add_runs, add_sampling
@@ -29,14 +29,10 @@ from vesalius.generation.sampling import Sampling
 from vesalius.graph import arrayed
 
 PAGE = Path(__file__).parent / "page"
-LONGEST = 1 << 24
-"""Bytes of one answer with values; a larger step is asked for in parts."""
 ANSWERS = 2000
 """Answers about a run that are kept."""
 FOREVER = "private, max-age=31536000, immutable"
 """For files of the page, whose names change with what they hold."""
-ASK = "private, no-cache"
-"""For answers, which another version of the package may give differently."""
 
 
 PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
@@ -54,6 +50,7 @@ def application(
     _models(app, catalogue)
     add_runs(app, catalogue, runs)
     add_sampling(app, runs)
+    files.routes(app, runs)
     _runs(app, runs)
     figures.routes(app, catalogue, runs)
     heads.routes(app, runs)
@@ -105,14 +102,14 @@ def _runs(app: FastAPI, runs: Runs) -> None:
             return run.answers[about]
 
     def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
-        return JSONResponse(known(runs[key], about, make), headers={"cache-control": ASK})
+        return JSONResponse(known(runs[key], about, make), headers=ASK)
 
     def meant(key: str, word: int | None, position: int | None) -> int:
         """The word that is asked about: without cuts the likeliest, whatever they change."""
         if word is not None:
             return word
         run = runs[key]
-        clean = runs.make(run.entry.key, run.trace.ids) if run.cuts else run
+        clean = runs.uncut(run) if run.cuts else run
         return telling.target_of(clean, None, position).cells[0][0][0]
 
     @app.get("/api/runs/{key}")
@@ -138,7 +135,7 @@ def _runs(app: FastAPI, runs: Runs) -> None:
                 found.append(known(run, ("cut", name, target, position), make, stop))
             return found
 
-        return JSONResponse(await attended(request, work), headers={"cache-control": ASK})
+        return JSONResponse(await attended(request, work), headers=ASK)
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
@@ -162,7 +159,7 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         run = runs[key]
         with run.entry.at_work():
             found = telling.vocabulary(run, search[:200], k, position, how)
-        return JSONResponse(telling.told(found), headers={"cache-control": ASK})
+        return JSONResponse(telling.told(found), headers=ASK)
 
     @app.get("/api/runs/{key}/lens")
     def lens(key: str, first: int = 0, last: int | None = None) -> Any:
@@ -178,7 +175,7 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         run = runs[key]
         with run.entry.at_work():
             value = arrayed(run.trace.graph.step(name).value)
-            return _values(request, f"{key}/{name}", value, rows, columns)
+            return as_values(request, f"{key}/{name}", value, rows, columns)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -187,42 +184,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     if len(parts) > 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise WrongLength(f"a cell is one or two whole numbers, as in 2,1; got {text[:40]!r}")
     return tuple(int(part) for part in parts)
-
-
-def _values(request: Request, tag: str, value: Any, rows: str, columns: str) -> Response:
-    """Numbers as little-endian float32, row by row; all of them, or the part that is asked for."""
-    shape = value.shape
-    if value.ndim != 2:
-        value = value.reshape(shape[0], -1) if value.ndim else value.reshape(1, 1)
-    first, last = _range(rows, value.shape[0])
-    left, right = _range(columns, value.shape[1])
-    tag = f'"{tag}/{first}:{last}/{left}:{right}"'.replace(" ", "")
-    headers = {"etag": tag, "cache-control": ASK}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    size = max(0, last - first) * max(0, right - left)
-    if size * 4 > LONGEST:
-        raise WrongLength(f"{size:,} numbers are too many at once; ask for some rows, as 0:256")
-    part = value[first:last, left:right]
-    headers |= {
-        "x-dtype": "float32",
-        "x-order": "row",
-        "x-shape": ",".join(map(str, shape)),
-        "x-rows": f"{first}:{last}",
-        "x-columns": f"{left}:{right}",
-    }
-    data = np.ascontiguousarray(part, dtype="<f4").tobytes()
-    return Response(data, media_type="application/octet-stream", headers=headers)
-
-
-def _range(text: str, n: int) -> tuple[int, int]:
-    """``16:32`` as a part of n rows or columns; nothing means all."""
-    if not text:
-        return 0, n
-    first, colon, last = text.partition(":")
-    if not colon or not all(p.isdecimal() and len(p) < 10 for p in (first, last)):
-        raise WrongLength(f"expected a range, as in 0:16, got {text[:40]!r}")
-    return min(int(first), n), min(int(last), n)
 
 
 def _page(app: FastAPI, page: Path) -> None:

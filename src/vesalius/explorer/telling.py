@@ -6,17 +6,21 @@ from typing import Any
 import numpy as np
 
 from vesalius.analyses import lens as lenses
+from vesalius.analyses import targets
 from vesalius.analyses.attribution import attribute
 from vesalius.analyses.recomputing import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
+from vesalius.capabilities import predicts_next
 from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind
+from vesalius.explorer import inputs
 from vesalius.explorer.catalogue import ModelChanged
 from vesalius.explorer.runs import Run, UnknownRun
 from vesalius.explorer.training import UnknownTraining
+from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.steps import ATTENTION
@@ -26,7 +30,7 @@ CUT = ("P", "D")
 """Steps that a cut sets to zero: a head, a feedforward network."""
 WITHIN = {"C_bar": "D", "F": "D", "D": "D"}
 """What stands inside a feedforward network."""
-MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining)
+MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining, UnknownUpload)
 """Errors about a thing that is not there."""
 OUTPUTS = ("Z", "Y_hat", "z", "y_hat", "z_C", "y_hat_C", "Omega_hat")
 
@@ -50,13 +54,12 @@ def told(value: Any) -> Any:
 
 
 def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
-    """The words, what the likeliest is owed to, and every step by name."""
+    """What was read, what the likeliest outcome is owed to, and every step by name."""
     trace = run.trace
     assert trace.model is not None
     target = target_of(run, word, position)
-    found = attribute(trace, target.cells[0][0][0], _position(run, target))
-    tokenizer = trace.model.tokenizer
-    row = target.cells[0][0][0]
+    found = attribute(trace, *_wanted(run, target))
+    row, here = target.cells[0][0][0], _place(run, target, position)
     return {
         "id": run.key,
         "clean": run.clean,
@@ -66,17 +69,17 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "tokens": trace.tokens(),
         "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
-        "position": target.column if trace[target.step].ndim > 1 else len(trace.ids) - 1,
-        "masked": not family_of(trace.model.config).predicts_text,
+        "position": here,
+        "masked": not predicts_next(trace.model),
         "target": {
             "id": row,
-            "token": tokenizer.piece(row) if tokenizer else str(row),
+            "token": name_of(run, target.step, row),
             "step": target.step,
             "at": list(target.cells[0][0]),
             "logit": found.value,
             "probability": found.probability,
         },
-        "likeliest": vocabulary(run, "", 12, _position(run, target))["words"],
+        "likeliest": vocabulary(run, "", 12, position)["words"],
         "parts": [part.to_json() for part in found.parts],
         "sum": found.total,
         "difference": found.difference,
@@ -86,22 +89,64 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "milliseconds": run.milliseconds,
         "again": run.again,
         "dtype": trace.model.dtype,
+        **inputs.told(run, here),
     }
 
 
 def target_of(run: Run, word: int | None, position: int | None) -> Target:
-    """The likeliest word of the run without cuts, unless another is meant."""
-    if not words(run.trace):
-        raise WrongKind(f"this {run.trace.family} predicts no words; the explorer needs some")
-    return find(run.trace, word, position)
+    """The likeliest word or class of the run without cuts, unless another is meant.
+
+    Of a model that restores values it is one of them, of a model without a head one of its states.
+    """
+    trace = run.trace
+    step = next((name for name in targets.OUTPUTS if name in trace), f"H[{trace.graph.layers}]")
+    value = trace[step]
+    if position is None and run.what.masks:
+        position = run.what.masks[0]
+    if step not in targets.OUTPUTS or step == "Omega_hat":
+        last = value.shape[1] - 1
+        column = last if position is None else position - _ahead(run, step)
+        return find(trace, (step, word or 0, min(max(0, column), last)))
+    return find(trace, word, position if value.ndim > 1 else None)
 
 
-def _position(run: Run, target: Target) -> int | None:
-    return target.column if run.trace[target.step].ndim > 1 else None
+def _ahead(run: Run, step: str) -> int:
+    """Tokens before the first column: a class token has no values to restore."""
+    return len(run.trace.tokens()) - int(run.trace[step].shape[1])
+
+
+def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
+    """A target as the analyses take it."""
+    cell = target.cells[0][0]
+    if target.step not in targets.OUTPUTS or target.step == "Omega_hat":
+        return (target.step, *cell), None
+    return cell[0], target.column if len(cell) > 1 else None
+
+
+def _place(run: Run, target: Target, position: int | None) -> int:
+    """The token that the page stands at; where all are read at once, any that is asked for."""
+    n = len(run.trace.tokens())
+    if len(target.cells[0][0]) > 1:
+        return target.column + _ahead(run, target.step)
+    if position is not None and 0 <= position < n:
+        return position
+    real = run.trace.real()
+    if real is not None:
+        return int(np.flatnonzero(real)[-1])
+    return 0 if run.trace.class_names else n - 1
+
+
+def name_of(run: Run, step: str, row: int) -> str:
+    """What a row of the outputs is called: a word, a class, or its number."""
+    trace = run.trace
+    if trace.class_names and step == "z":
+        return trace.class_names[row]
+    tokenizer = trace.model.tokenizer if trace.model else None
+    return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
 
 def _step(run: Run, step: Step) -> dict[str, Any]:
-    rows, columns = axes(step, len(run.trace.ids))
+    rows, columns = axes(step, len(run.trace.tokens()))
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
     return {
         "name": step.name,
@@ -123,7 +168,7 @@ def axes(step: Step, n: int) -> tuple[str, str]:
         return "queries", "keys"
     if "head" in step.place:
         return ("tokens" if shape[0] == n else ""), ""
-    vocabulary = step.symbol in ("Z", "Y_hat", "z", "y_hat")
+    vocabulary = step.symbol in ("Z", "Y_hat", "z", "y_hat", "Omega_hat")
     columns = "tokens" if len(shape) > 1 and shape[1] == n else ""
     return ("vocabulary" if vocabulary else ""), columns
 
@@ -145,62 +190,88 @@ def cuttable(run: Run, layer: int) -> list[str]:
 def effect(
     run: Run, name: str, word: int | None, position: int | None, watch: Watch = nobody
 ) -> dict[str, Any]:
-    """What the target's probability would be with this step cut as well.
+    """What the target and its probability would be with this step cut as well.
 
-    Of one that is cut already: what it would be without that cut.
+    Of one that is cut already: what they would be without that cut.
     """
     target = target_of(run, word, position)
     if isinstance(run.trace, LongTrace):
         column = run.trace.column_with(name, target.step, target.column, watch)
-        odds = softmax(column.astype(np.float64))
-        return {"name": name, "probability": float(odds[target.cells[0][0][0]])}
+        odds, row = softmax(column.astype(np.float64)), target.cells[0][0][0]
+        return {"name": name, "probability": float(odds[row]), "value": float(column[row])}
     after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
-    return {"name": name, "probability": target.probability(after)}
+    return told_of(target, name, after)
+
+
+def told_of(target: Target, name: str, value: Array) -> dict[str, Any]:
+    """The target in a value that a cut of a step gave, or the lack of one."""
+    return {"name": name, "probability": target.probability(value), "value": target.of(value)}
 
 
 def vocabulary(
     run: Run, search: str, k: int, position: int | None, how: Sampling | None = None
 ) -> dict[str, Any]:
-    """The likeliest words that hold a text, with their places among all.
+    """The likeliest words or classes that hold a text, with their places among all.
 
     Their probabilities are the model's, or those that a sampler with settings draws by.
     """
-    logits = logits_of(run, position)
-    draw = Draw(logits, how or Sampling(), NOTHING, 0.0)
-    odds = draw.probabilities if how else softmax(np.asarray(logits, np.float64))
-    assert run.trace.model is not None
-    tokenizer = run.trace.model.tokenizer
-    order = np.argsort(-logits, kind="stable")
+    column, odds, step = outcomes(run, position)
+    order, kept = np.arange(len(column)), len(column)
+    if odds is not None:
+        order = np.argsort(-column, kind="stable")
+    if how is not None:
+        if odds is None:
+            raise WrongKind(f"{run.trace.family} gives values here, which a sampler cannot draw by")
+        draw = Draw(column, how, NOTHING, 0.0)
+        odds, kept = draw.probabilities, int(draw.kept.sum())
     listed: list[dict[str, Any]] = []
     wanted, found = search.lower(), 0
     for rank, i in enumerate(map(int, order), 1):
-        token = tokenizer.piece(i) if tokenizer else str(i)
+        token = name_of(run, step, i)
         if wanted and wanted not in token.lower():
             continue
         found += 1
         if len(listed) < k:
-            listed.append({"id": i, "token": token, "rank": rank, "probability": float(odds[i])})
+            likely = None if odds is None else float(odds[i])
+            one = {"id": i, "token": token, "rank": rank, "probability": likely}
+            listed.append(one | {"value": float(column[i])})
         elif not wanted:
             found = len(order)
             break
-    kept = int(draw.kept.sum()) if how else len(order)
     return {"words": listed, "found": found, "size": len(order), "kept": kept}
 
 
 NOTHING = np.zeros(0, np.int64)
 
 
+def outcomes(run: Run, position: int | None) -> tuple[Array, Array | None, str]:
+    """What the model gives, after a token or at a mask; its probabilities, if it has some."""
+    target = target_of(run, None, position)
+    column = _column(run, target)
+    odds = softmax(np.asarray(column, np.float64)) if target.likelihood else None
+    return column, odds, target.step
+
+
 def logits_of(run: Run, position: int | None) -> Array:
     """The logits of all words after a token, or at a mask."""
-    target = target_of(run, None, position)
+    return _column(run, target_of(run, None, position))
+
+
+def _column(run: Run, target: Target) -> Array:
     value = run.trace[target.step]
     found: Array = value if value.ndim == 1 else value[:, target.column]
     return found
 
 
 def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[str, Any]]]:
-    """The likeliest word that some tokens' states give after every layer, known as logit lens."""
-    found = lenses.lens(_states_of(run.trace, slice(first, last)))
+    """The likeliest word that some tokens' states give after every layer, known as logit lens.
+
+    A picture or a series has one class for all of its tokens; what restores values has none.
+    """
+    if not run.trace.tells_odds:
+        return []
+    by_token = "Z" in run.trace
+    found = lenses.lens(_states_of(run.trace, slice(first, last)) if by_token else run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
         [{"id": w.id, "token": w.name, "probability": w.probability} for w, *_ in tokens]
@@ -240,7 +311,7 @@ def unfolded(run: Run, name: str, at: tuple[int, ...]) -> dict[str, Any]:
 def sources(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
     """What a head adds to the target, by the token that it read."""
     target = target_of(run, word, position)
-    found = attribute(run.trace, target.cells[0][0][0], _position(run, target), sources=name)
+    found = attribute(run.trace, *_wanted(run, target), sources=name)
     tokens = [part for part in found.parts if part.name.startswith(f"{name}:")]
     shares = {int(part.name.rpartition(":")[2]) - 1: part.share for part in tokens}
-    return {"name": name, "shares": [shares.get(i, 0.0) for i in range(len(run.trace.ids))]}
+    return {"name": name, "shares": [shares.get(i, 0.0) for i in range(len(run.trace.tokens()))]}

@@ -1,0 +1,54 @@
+/* What a run is of, as the address has it and as the server is asked. */
+
+import type { Address } from "./address";
+import { Failure } from "./api";
+import type { ModelInfo, Summary } from "./types";
+
+/** What a page begins with, where the address says nothing. */
+export function beginning(place: Address, model: ModelInfo): Partial<Address> {
+  if (model.reads === "text") return { text: place.text ?? model.text };
+  if (place.upload || place.example !== null) return { text: null };
+  return { text: null, example: model.begins };
+}
+
+/** The body of a run, or null where there is nothing to read yet. */
+export function wanted(place: Address, model: ModelInfo): Record<string, unknown> | null {
+  const { text, second, masks, upload, example, index, invert, given } = place;
+  const hidden = masks.length ? { masks } : {};
+  if (model.reads === "text") {
+    if (model.tokenizer === null) return { ids: numbers(text ?? "") };
+    return { text: text ?? "", ...(second ? { second } : {}), ...hidden };
+  }
+  const more = { ...hidden, ...(invert ? { invert } : {}), ...(given === null ? {} : { given }) };
+  if (upload) return { upload, index, ...more };
+  return example === null ? null : { example, ...more };
+}
+
+/** Token ids, as one types them for a model without a tokenizer. */
+function numbers(text: string): number[] {
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  const odd = words.find((word) => !/^\d{1,15}$/.test(word));
+  if (odd !== undefined) throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
+  return words.map(Number);
+}
+
+const SPECIAL = /^\[(CLS|SEP|PAD|UNK|class)\]$/;
+
+/** Whether a token can be hidden, or is. */
+export function maskable(run: Summary, model: ModelInfo, place: number): boolean {
+  if (!model.masks || place < 0 || place >= run.tokens.length) return false;
+  return run.masks.includes(place) || !(SPECIAL.test(run.tokens[place]!) || run.tokens[place] === "[MASK]");
+}
+
+/** What an outcome of a model is called. */
+export function singular(run: Summary | null, model: ModelInfo | null): string {
+  if (run?.target.probability === null) return "value";
+  if (model?.reads === "pixels") return "grey";
+  return model?.reads === "text" ? "word" : "class";
+}
+
+/** What the outcomes of a model are called. */
+export function noun(run: Summary | null, model: ModelInfo | null): string {
+  const one = singular(run, model);
+  return `${one}${one.endsWith("s") ? "es" : "s"}`;
+}
