@@ -176,7 +176,7 @@ def test_whoever_sends_too_slowly_is_cut(served, client):
 def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(tmp_path):
     from vesalius.explorer.catalogue import Catalogue, ModelChanged
     from vesalius.explorer.reading import Asked
-    from vesalius.explorer.runs import Runs, UnknownRun
+    from vesalius.explorer.runs import Runs
 
     settings = {"layers": 1, "embedding": 12, "heads": 2, "vocabulary": 9}
     vs.create("gpt2", **settings, seed=1).save(tmp_path)
@@ -186,7 +186,7 @@ def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(t
     vs.create("gpt2", **settings, seed=2).save(tmp_path)
     with pytest.raises(ModelChanged, match="have changed since they were read"):
         runs.make(name, Asked(ids=[1, 2, 3]))
-    with pytest.raises(UnknownRun):
+    with pytest.raises(ModelChanged):
         runs[before.key]
     after = runs.make(name, Asked(ids=[1, 2, 3]))
     assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])
