@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -154,7 +155,11 @@ def test_work_ends_when_its_asker_leaves():
     async def send(message):
         begun.set()
 
-    asyncio.run(Events(endless, repr)({"type": "http"}, receive, send))
+    async def answered():
+        await Events(endless, repr)({"type": "http"}, receive, send)
+
+    with ThreadPoolExecutor(1) as pool:  # a browser of another test may have a loop in this one
+        pool.submit(asyncio.run, answered()).result()
 
 
 def test_whoever_sends_too_slowly_is_cut(served, client):
