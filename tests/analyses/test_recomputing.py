@@ -9,7 +9,10 @@ import vesalius as vs
 from vesalius.analyses import recomputing
 from vesalius.analyses.recomputing import LongTrace
 
-TEXTS = {"gpt": "He shook his head and said to the", "bert": "He shook his [MASK]."}
+TEXTS = {
+    "gpt": "He shook his head and said to the",
+    "bert": ("He shook his [MASK].", "Then he went home."),
+}
 
 
 def zero(value):
@@ -36,7 +39,7 @@ def test_a_long_trace_is_the_whole_one_with_and_without_cuts(name, monkeypatch):
     model = vs.load(name)
     whole = vs.dissect(model, TEXTS[name])
     seen = []
-    long = LongTrace(model, whole.ids, layered=lambda l, H: seen.append((l, H)))
+    long = LongTrace(model, TEXTS[name], layered=lambda l, H: seen.append((l, H)))
     alike(long, whole)
     assert [l for l, _ in seen] == [0, 1, 2, 3, 4]
     assert all(np.array_equal(H, whole[f"H[{l}]"]) for l, H in seen)
@@ -47,7 +50,7 @@ def test_a_long_trace_is_the_whole_one_with_and_without_cuts(name, monkeypatch):
         assert np.allclose(long.followed, odds, atol=1e-6)
     cuts = ["D[2]", "P[3,4]"]
     cut = vs.dissect(model, TEXTS[name], edit=dict.fromkeys(cuts, zero))
-    found = LongTrace(model, whole.ids, cuts, long)
+    found = LongTrace(model, TEXTS[name], cuts, long)
     alike(found, cut)
     computed = [step for step in long.steps if step.name not in ("X", "S")]
     assert found.again == sum(step.place.get("layer", 2) >= 2 for step in computed)

@@ -153,6 +153,7 @@ def test_what_does_not_fit_is_left_out_and_told(monkeypatch):
         (["gpt", TEXT, "--html", "/"], 2, "is a directory"),
         (["gpt", TEXT, "--html", "run.html", "--only", "Z"], 2, "leave --only out"),
         (["rnn", "", "--html", "run.html"], 2, "at least one token"),
+        (["igpt", "--ids", "16 3", "--html", "run.html"], 2, "'vesalius explore igpt' shows it"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_one_sentence(more, code, said):

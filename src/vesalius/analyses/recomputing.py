@@ -170,7 +170,7 @@ class LongTrace(Trace):
     def __init__(
         self,
         model: Model,
-        given: Sequence[int] | Encoded,
+        given: str | Sequence[int] | tuple[str, str] | Encoded,
         cuts: Collection[str] = (),
         clean: "LongTrace | None" = None,
         watch: Watch = nobody,
