@@ -375,5 +375,5 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
             operands={e["name"]: list(map(str, e.get("operands") or ())) for e in said},
             segments=description.get("segments"),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BrokenFile(f"{_beside(file)} does not describe a trace: {error!r}") from error

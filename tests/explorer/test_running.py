@@ -72,13 +72,34 @@ def test_a_run_is_stopped_by_deleting_it_and_by_leaving(served, client):
         key = next(stream)[1]["id"]
         with served.client() as other:
             assert other.delete(f"/api/runs/{key}").status_code == 204
-        assert "run" not in dict(stream)
-    assert client.get(f"/api/runs/{key}").status_code == 404
+        list(stream)
+    assert idle(client)
+    assert client.get(f"/api/runs/{key}").status_code == 404  # under way or done when it came
     with client.stream("POST", "/api/runs", json=body, headers=EVENTS) as answer:
         next(told(answer))
     assert idle(client)
-    assert client.get(f"/api/runs/{key}").status_code == 404
     assert client.post("/api/runs", json=body).json()["id"] == key
+
+
+def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_layer(monkeypatch):
+    from vesalius.analyses import recomputing
+    from vesalius.explorer.catalogue import Catalogue
+    from vesalius.explorer.reading import Asked
+    from vesalius.explorer.runs import Runs, Told
+    from vesalius.explorer.streaming import Stop, Stopped
+
+    monkeypatch.setattr(recomputing, "LONG", 0)
+    runs, stop, seen = Runs(Catalogue()), Stop(), []
+
+    class Leaver(Told):
+        def layered(self, layer, state):
+            seen.append(layer)
+            stop.set()
+
+    with pytest.raises(Stopped):
+        runs.make("gpt", Asked(text=LONG), (), stop, Leaver())
+    assert seen == [0]
+    assert runs.make("gpt", Asked(text=LONG)).again > 50
 
 
 def test_what_goes_wrong_on_the_way_is_the_last_event(client):

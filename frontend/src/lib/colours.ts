@@ -49,9 +49,12 @@ export const css = ([r, g, b]: RGB): string => `rgb(${r} ${g} ${b})`;
 const linear = (c: number): number => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
 
 /** Whether white has more contrast on it than black, by the luminance that the eye sees. */
-export function isDark([r, g, b]: RGB): boolean {
+function isDark([r, g, b]: RGB): boolean {
   return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) < 0.179;
 }
+
+/** What is written on it: of white and black the one with more contrast, which is 4.5 at least. */
+export const inkOn = (back: RGB): string => (isDark(back) ? "#ffffff" : "#000000");
 
 /** The size below which all but one in two hundred values lie. */
 export function limit(data: Float32Array): number {

@@ -403,6 +403,7 @@ export class Explorer {
       const { upload } = await sent<{ upload: string }>(`/api/uploads?${query}`, file);
       this.look({ upload });
     } catch (error) {
+      this.asked++; // what is still on its way would clear the failure
       this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
       this.busy = ""; // what was read before is still here
     }

@@ -104,7 +104,11 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
         def work(tell: Tell, stop: Stop) -> None:
             page = Page(tell, stop, under_way)
             try:
-                tell("run", _made(runs.make(wanted.model, asked, wanted.cuts, stop, page)))
+                run = runs.make(wanted.model, asked, wanted.cuts, stop, page)
+                if stop:  # which came too late to end it
+                    runs.forget(run.key)
+                else:
+                    tell("run", _made(run))
             finally:
                 under_way.pop(page.key, None)
 
