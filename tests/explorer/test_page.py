@@ -6,6 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -313,6 +314,41 @@ def test_the_command_prints_its_address_and_ends_with_an_interrupt(browser):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (0, "")
+
+
+def test_two_hundred_numbers_are_the_servers_by_one_rule_of_rounding(watched, client):
+    asked, shown, told = set(), set(), set()
+    watched.page.on("request", lambda request: asked.add(urlsplit(request.url)))
+    texts = ("He shook his", "She opened the door and", "It was a dark night, and the", "I am")
+    places = [f"/gpt/dissect#t={quote(text)}" for text in texts]
+    for place in [
+        *places,
+        "/lstm/dissect",
+        "/rnn/dissect",
+        "/bert/dissect",
+        "/gpt/dissect?spine=words",
+    ]:
+        page = watched.open(place)
+        expect(page.locator("[data-hero=probability]")).to_contain_text("%")
+        expect(page.locator(".page")).to_have_attribute("data-busy", "no")
+        found = page.locator("[data-full]").evaluate_all(
+            "all => all.map(e => [e.textContent, e.dataset.full])"
+        )
+        shown |= {(text.strip(), full) for text, full in found}
+    assert len(shown) >= 200
+    for url in asked:
+        if re.search("/runs/[0-9a-f]{24}($|/unfold|/lens|/vocabulary|/sources)", url.path):
+            answer = client.get(f"{url.path}?{url.query}")
+            numbers = re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", answer.text)
+            told |= {np.float32(number) for number in numbers}
+        elif "/steps/" in url.path:
+            told |= set(np.frombuffer(client.get(f"{url.path}?{url.query}").content, "<f4"))
+    for text, full in shown:
+        assert np.float32(full) in told, (text, full)
+        number = text.replace("−", "-").removesuffix("%").strip()
+        exact = Decimal(full) * (100 if text.endswith("%") else 1)
+        last = Decimal(number).as_tuple().exponent
+        assert Decimal(number) == exact.quantize(Decimal((0, (1,), last)), ROUND_HALF_UP), full
 
 
 def test_the_page_draws_no_number_of_its_own():
