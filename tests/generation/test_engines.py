@@ -192,7 +192,7 @@ def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
     finally:
         tracemalloc.stop()
     (before, _), (after, peak) = held
-    assert after - before < 2_000
+    assert after - before < 7_000  # one number a token would be 7,200
     assert peak < 50_000
 
 
