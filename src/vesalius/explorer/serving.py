@@ -1,5 +1,6 @@
 """The server at work: a port of the loopback, a token, and a browser if there is one."""
 
+import logging
 import os
 import secrets
 import socket
@@ -57,6 +58,7 @@ class Explorer:
 
     def run(self, browser: bool = False) -> None:
         """Answer until it is interrupted."""
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # pages that leave are no news
         threadpool_limits(1, user_api="blas")  # the other cores are for the browser
         threading.Thread(target=self._warm, daemon=True).start()
         if browser and (sys.platform != "linux" or _has_screen()):
