@@ -14,7 +14,7 @@ from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, no
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
-from vesalius.errors import UnknownStep, VesaliusError
+from vesalius.errors import VesaliusError
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
 from vesalius.explorer.reading import Asked, What, what
 from vesalius.explorer.uploads import Uploads
@@ -160,10 +160,3 @@ def key_of(digest: str, read: str, cuts: tuple[str, ...]) -> str:
     """What a run is called: by the model's digest, what it reads, and what is cut."""
     said = json.dumps([__version__, digest, read, cuts])
     return hashlib.sha256(said.encode()).hexdigest()[:24]
-
-
-def step_of(run: Run, name: str) -> Any:
-    """A step of a run by its name."""
-    if name not in run.trace:
-        raise UnknownStep(run.trace.graph.step(name).name)  # which says what is meant instead
-    return run.trace.graph.step(name)
