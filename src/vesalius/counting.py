@@ -171,7 +171,8 @@ def described(model: "ModelLike | Config") -> "tuple[Config, str, Path | None]":
     found = naming.find(model, weights=False)
     if found.kind in ("size", "family"):
         return configuration(found.name), str(model), None
-    from vesalius.model import folder_of, read_config  # NumPy takes longer than counting
+    from vesalius.checkpoints.folders import read_config  # NumPy takes longer than counting
+    from vesalius.model import folder_of
 
     folder = found.folder or folder_of(str(model))
     return read_config(folder), str(model), folder

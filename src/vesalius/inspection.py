@@ -17,12 +17,13 @@ import numpy as np
 
 from vesalius.checkpoints import files, fitting, plain
 from vesalius.checkpoints.fitting import Difference
+from vesalius.checkpoints.folders import read_config
 from vesalius.counting import parameters
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.config import Config
-from vesalius.model import FILES, folder_of, read_config
+from vesalius.model import FILES, folder_of
 from vesalius.tokenizers import read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table
 

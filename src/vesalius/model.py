@@ -18,22 +18,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius import arguments, naming, notebooks
-from vesalius.checkpoints import exchanging, files, hub, huggingface, layout, preprocessor, tables
+from vesalius.checkpoints import (
+    exchanging,
+    files,
+    folders,
+    hub,
+    huggingface,
+    layout,
+    preprocessor,
+)
 from vesalius.checkpoints.locations import Location, Locations
 from vesalius.checkpoints.plain import read_json
 from vesalius.equations.parameters import Array, ParameterSet
 from vesalius.errors import (
-    BrokenFile,
     CheckpointMismatch,
-    NotACheckpoint,
-    NotFinite,
     UnknownConfiguration,
     UnknownModel,
     VesaliusError,
     WrongKind,
     nearest,
 )
-from vesalius.families import FAMILIES, HUB_NAMES, configuration, family_of
+from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
 from vesalius.tokenizers import Tokenizer, read_tokenizer
@@ -193,7 +198,7 @@ class Model(Shown):
     def _locations(self) -> Locations | None:
         if self.folder is None:
             return None
-        return Locations(self.folder, self.config, partial(_read_state, self.origin))
+        return Locations(self.folder, self.config, partial(folders.read_state, self.origin))
 
     def locate(self, symbol: str, at: tuple[int, ...]) -> Location | None:
         """Where a number of the parameters stands in the file that they came from, if any.
@@ -365,16 +370,16 @@ def load_folder(
 
     Tensors that have no place in the model are an error, or passed over with ``ignore_extra``.
     """
-    described = _description(folder)
+    described = folders.description(folder)
     from_files = tensors is None
     tensors = files.read_folder(folder) if tensors is None else tensors
     arrays = tensors.arrays
-    config = _config(described, {name: array.shape for name, array in arrays.items()})
+    config = folders.config_of(described, {name: array.shape for name, array in arrays.items()})
     if tensors.dtype == "float64":  # for all where some have it: a network runs in one precision
         arrays = {name: array.astype("float64", copy=False) for name, array in arrays.items()}
-    state = _read_state(described, config, arrays, ignore_extra)
+    state = folders.read_state(described, config, arrays, ignore_extra)
     if not allow_non_finite:
-        _require_finite(arrays, state)
+        folders.require_finite(arrays, state)
     tokenizer = read_tokenizer(folder)
     vocabulary = getattr(config, "vocabulary", None)
     if tokenizer is not None and vocabulary is not None and tokenizer.rows > vocabulary:
@@ -395,67 +400,3 @@ def load_folder(
     model = Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
     model.folder = folder if from_files else None
     return model
-
-
-def _read_state(
-    described: Mapping[str, Any], config: Config, arrays: Mapping[str, Array], ignore_extra: bool
-) -> dict[str, Array]:
-    """Our state from a file's tensors, in whichever layout they are."""
-    if "vesalius" not in described:
-        return huggingface.read_state(config, arrays, ignore_extra)
-    rows = tables.own_rows(config)
-    return tables.read_state(config, rows, arrays, tied={}, ignore_extra=ignore_extra)
-
-
-def read_config(folder: Path) -> Config:
-    """The configuration of a folder, with what the headers of its weights say of heads.
-
-    Where those cannot be read, config.json alone has to do; loading would say why.
-    """
-    described = _description(folder)
-    try:
-        shapes = {tensor.name: tensor.shape for tensor in files.headers(folder)}
-    except (BrokenFile, NotACheckpoint):
-        shapes = {}
-    return _config(described, shapes)
-
-
-def _description(folder: Path) -> dict[str, Any]:
-    if not (folder / "config.json").exists():
-        raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
-    return read_json(folder / "config.json")
-
-
-def _config(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:
-    if "vesalius" not in described:
-        return huggingface.read_config(described, shapes)
-    settings = {k: v for k, v in described.items() if k not in ("vesalius", "dtype")}
-    family = described["vesalius"]
-    if not isinstance(family, str) or family not in FAMILIES:
-        known = ", ".join(FAMILIES)
-        raise UnknownConfiguration(f"config.json says family {family!r}; known are {known}")
-    try:
-        return FAMILIES[family].config().change(**settings)
-    except ValueError as error:
-        raise UnknownConfiguration(f"config.json cannot be used: {error}") from error
-
-
-def _require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> None:
-    """Refuse NaN and infinity in the state, naming every tensor of the file that holds one.
-
-    As in the equations, a sum tells at the speed of memory whether to look closer; all cores look.
-    """
-
-    def suspect(array: Array) -> bool:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return not np.isfinite(array.sum())
-
-    with ThreadPoolExecutor() as pool:
-        suspects = pool.map(suspect, tensors.values())
-        bad = [n for n, s in zip(tensors, suspects, strict=True) if s]
-    bad = [name for name in bad if not np.isfinite(tensors[name]).all()]
-    # What is not part of the state, such as the mask that old files carry, may hold what it likes.
-    if bad and not all(np.isfinite(array).all() for array in state.values()):
-        raise NotFinite(
-            f"NaN or infinity in {', '.join(bad)}; to load it nevertheless say allow_non_finite"
-        )

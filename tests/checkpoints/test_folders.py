@@ -11,8 +11,9 @@ from processes import code, scripts
 from strategies import filled, small
 
 from vesalius.checkpoints import exchanging, files, pickled
+from vesalius.checkpoints.folders import read_config
 from vesalius.errors import AlreadyThere, BrokenFile, VesaliusError
-from vesalius.model import load, read_config
+from vesalius.model import load
 from vesalius.tokenizers import read_tokenizer, train_characters
 
 # --------------------------------------------------------------------------------- written as one

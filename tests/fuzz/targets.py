@@ -22,8 +22,9 @@ from strategies import SMALL, filled, small
 
 from fuzz.editing import EditPatterns
 from fuzz.mutating import SETTINGS, bytes_changed, json_changed, lines_changed
+from vesalius.checkpoints.folders import read_config
 from vesalius.errors import UnknownConfiguration
-from vesalius.model import load_folder, read_config
+from vesalius.model import load_folder
 
 Case = Callable[[], object]
 TEXT = "I knew it was going to rain, but I forgot: 雨 café 🌧 don't\n\t42"

@@ -210,11 +210,12 @@ class Gates(Pictured):
         rows = []
         for unit in np.argsort(-np.abs(held[:, -1]), kind="stable")[:SHOWN]:
             most = int(np.abs(held[unit]).argmax())
-            numbers = [f"{self.values[x][unit, -1]:.4f}" for x in self.values]
+            numbers = [f"{self.values[x][unit, -1]:.3f}" for x in self.values]
             rows.append((str(unit), *numbers, f"{most} {self.tokens[most]!r}"))
-        heads = ("unit", *self.values, "holds most at")
+        heads = ("unit", *self.values, "most at")
         yield f"by the size of {self.memory} at the last token, {self.tokens[-1]!r}"
         yield Table(heads, rows, right=tuple(range(len(self.values) + 1)))
+        yield f"a unit holds most at the token where {self.memory} is largest"
 
     def picture(self) -> str:
         """The memory of the units that hold most, over time."""

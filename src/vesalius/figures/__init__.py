@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesalius import arguments, naming, pictures
+from vesalius.checkpoints.folders import read_config
 from vesalius.counting import described
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import ParameterSet
@@ -30,7 +31,7 @@ from vesalius.figures import (
 )
 from vesalius.figures.drawing import THEMES, Drawing, Part
 from vesalius.figures.subject import Subject
-from vesalius.model import loaded, read_config
+from vesalius.model import loaded
 from vesalius.traces import Trace
 
 if TYPE_CHECKING:
