@@ -7,7 +7,6 @@ only to look for NaN, infinity and copies. A folder that is broken is told as fa
 import os
 import re
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from vesalius.errors import BrokenFile, VesaliusError
 from vesalius.families import FAMILIES, family_of
 from vesalius.families.config import Config
 from vesalius.model import FILES, folder_of
+from vesalius.parallel import parallel_map
 from vesalius.tokenizers import read_tokenizer
 from vesalius.views import Cell, Part, Shown, Table
 
@@ -277,14 +277,13 @@ def _looked_at(folder: Path, tensors: list[Tensor], problems: list[str]) -> list
     for file in sorted({tensor.file for tensor in tensors}):
         with suppress(BrokenFile):  # which is among the problems already
             arrays |= files.views(folder / file)
-    with ThreadPoolExecutor() as pool:
-        counts = pool.map(
-            lambda t: _odd(arrays[t.name], t.dtype) if t.name in arrays else (None, None), tensors
-        )
-        tensors = [
-            replace(tensor, nan=nan, infinite=infinite)
-            for tensor, (nan, infinite) in zip(tensors, counts, strict=True)
-        ]
+    counts = parallel_map(
+        lambda t: _odd(arrays[t.name], t.dtype) if t.name in arrays else (None, None), tensors
+    )
+    tensors = [
+        replace(tensor, nan=nan, infinite=infinite)
+        for tensor, (nan, infinite) in zip(tensors, counts, strict=True)
+    ]
     for tensor in tensors:
         if tensor.nan or tensor.infinite:
             odd = f"{tensor.nan:,} NaN and {tensor.infinite:,} infinite"

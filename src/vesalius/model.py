@@ -9,7 +9,6 @@ import os
 import re
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,6 +40,7 @@ from vesalius.errors import (
 from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
+from vesalius.parallel import parallel_map
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.views import Part, Shown, Table, shown_value
@@ -125,9 +125,8 @@ class Model(Shown):
     def fingerprint(self) -> int:
         """A number that changes when the weights do, in whichever way; as fast as memory."""
         require_shared(self)
-        with ThreadPoolExecutor() as pool:
-            sums = pool.map(_sums, self.state.values())
-            return hash(tuple(zip(self.state, sums, strict=True)))
+        sums = parallel_map(_sums, self.state.values())
+        return hash(tuple(zip(self.state, sums, strict=True)))
 
     @property
     def family(self) -> str:

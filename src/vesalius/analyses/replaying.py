@@ -4,10 +4,8 @@ All other steps are taken from a trace; the pass ends where the target can be re
 is read at its own column, for many passes in one product.
 """
 
-import os
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from vesalius.edits.selection import chosen
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
+from vesalius.parallel import parallel_map
 from vesalius.traces import Trace
 
 Change = Mapping[str, Array]
@@ -29,8 +28,6 @@ Outcome = tuple[bool, Array]
 """Whether the target's column is there, and it; else the state that it is to be read from."""
 TOGETHER = 256
 """Passes whose targets are read in one product: their logits take memory."""
-WORKERS = os.cpu_count() or 1
-"""Threads, each with products of one core: most of a pass lies between products, on one core."""
 
 
 class Changed:
@@ -224,14 +221,13 @@ def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
 
 
 def each(tasks: Sequence[Callable[[], Outcome]], what: str, progress: Progress) -> list[Outcome]:
-    """The outcomes of all tasks, one on each core, in their order."""
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(WORKERS) as pool:
-        waiting = [pool.submit(copy_context().run, task) for task in tasks]
-        try:
-            found = []
-            for done, future in enumerate(waiting, 1):
-                found.append(future.result())
-                progress(what, done, len(tasks))
-            return found
-        finally:
-            pool.shutdown(cancel_futures=True)
+    """The outcomes of all tasks, in their order.
+
+    Each thread has products of one core, because most of a pass lies between products.
+    """
+    found = []
+    with threadpool_limits(1, user_api="blas"):
+        for outcome in parallel_map(operator.call, tasks):
+            found.append(outcome)
+            progress(what, len(found), len(tasks))
+    return found

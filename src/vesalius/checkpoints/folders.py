@@ -1,7 +1,6 @@
 """What a model's folder says: its configuration and its arrays, in our layout or Hugging Face's."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, NotACheckpoint, NotFinite, UnknownConfiguration
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config
+from vesalius.parallel import parallel_map
 
 
 def read_config(folder: Path) -> Config:
@@ -70,9 +70,8 @@ def require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> 
         with np.errstate(over="ignore", invalid="ignore"):
             return not np.isfinite(array.sum())
 
-    with ThreadPoolExecutor() as pool:
-        suspects = pool.map(suspect, tensors.values())
-        bad = [n for n, s in zip(tensors, suspects, strict=True) if s]
+    suspects = parallel_map(suspect, tensors.values())
+    bad = [n for n, s in zip(tensors, suspects, strict=True) if s]
     bad = [name for name in bad if not np.isfinite(tensors[name]).all()]
     # What is not part of the state, such as the mask that old files carry, may hold what it likes.
     if bad and not all(np.isfinite(array).all() for array in state.values()):
