@@ -80,9 +80,10 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     found: dict[str, Array] = {}
     for l, hidden in enumerate(out.hidden_states):
         last = l == layers and dialect.last_normalised
-        found["H_e" if last else f"H[{l}]"] = hidden[0].numpy().T
+        found["H_e" if last else f"H[{l}]"] = hidden.flatten(0, -2).numpy().T
     for l, attention in enumerate(out.attentions or () if eager else (), 1):
-        found |= {f"mu[{l},{m}]": scores.numpy() for m, scores in enumerate(attention[0], 1)}
+        heads = attention.transpose(0, 1)  # of one row, or of one for each channel
+        found |= {f"mu[{l},{m}]": torch.block_diag(*h).numpy() for m, h in enumerate(heads, 1)}
     for theirs, symbol in dialect.outputs(model.config).items():
         if getattr(out, theirs, None) is not None:
             found[symbol] = getattr(out, theirs)[0].numpy().T

@@ -99,6 +99,9 @@ class Family:
     # What it can do.
     reads: str = "text"
     """"text", "pixels" (an image as tokens), "images" or "series"."""
+    by_channel: bool = False
+    """Whether each channel of a series is a sequence of its own, cut into patches: states have the
+    patches of one channel after those of the other."""
     window: bool = False
     """Whether it sees a window of fixed length, and nothing before."""
     carries_state: bool = False
