@@ -72,7 +72,9 @@ def test_the_steps_of_every_family_have_their_names_and_their_order(family):
     # Other steps may come to be told of in between; those there are keep their order.
     assert [name for name in trace.names() if name in expected] == expected
     assert trace.family == family
-    assert trace.ids == ([] if family in ("vit", "tst", "patchtst") else given_to(small(family), family))
+    assert trace.ids == (
+        [] if family in ("vit", "tst", "patchtst") else given_to(small(family), family)
+    )
     for step in trace.steps:
         assert isinstance(step.value, np.ndarray)
 

@@ -17,7 +17,7 @@ from vesalius.errors import ImpossibleSetting
 
 KERNEL = 25
 """Time steps of DLinear's moving average, as published."""
-RIDGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+RIDGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 """Shares of the mean square of an input that are added for each weight."""
 AT_ONCE = 512
 Past = Float[Array, "batch context C"]
@@ -58,7 +58,7 @@ class DLinear:
         average = moving_average(past)
         found = np.einsum("btc,th->bhc", average, self.trend, optimize=True)
         found += np.einsum("btc,th->bhc", past - average, self.rest, optimize=True)
-        return found + self.bias[:, None]
+        return np.asarray(found + self.bias[:, None])
 
 
 def fit_dlinear(train: Windows, valid: Windows, ridges: Iterable[float] = RIDGES) -> DLinear:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -170,7 +171,7 @@ def _require_steady(path: str, times: Sequence[str]) -> None:
     if read is None or len(read) < 3:
         return
     try:
-        steps = [b - a for a, b in zip(read, read[1:], strict=False)]
+        steps = [b - a for a, b in pairwise(read)]
     except TypeError as error:
         raise UnusableData(f"{path}: some dates have a time zone, others none") from error
     usual = timedelta(seconds=median(step.total_seconds() for step in steps))

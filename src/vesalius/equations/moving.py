@@ -5,9 +5,18 @@ import math
 import numpy as np
 
 from vesalius.equations.parameters import Array
-from vesalius.equations.references import ALL, Group, Index, Place, Pulled, Scope, Values, pair
-from vesalius.equations.references import Term as Term
-from vesalius.equations.references import View
+from vesalius.equations.references import (
+    ALL,
+    Group,
+    Index,
+    Place,
+    Pulled,
+    Scope,
+    Term,
+    Values,
+    View,
+    pair,
+)
 from vesalius.equations.rules import Made, Rule
 
 

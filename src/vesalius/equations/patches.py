@@ -4,6 +4,8 @@ It is cited in 7.2 and has no equations in the paper; these follow Nie et al. (2
 letters. The patches of all channels stand side by side, and the mask S keeps channels apart.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 
@@ -12,7 +14,7 @@ from vesalius.equations.moving import Cut, Deviation, Folded, Mean, Placed, Stan
 from vesalius.equations.parameters import Array, Dense, Gain, PatchTST, require_finite
 from vesalius.equations.registry import formula
 from vesalius.equations.rules import Given, Sum
-from vesalius.equations.tracing import at
+from vesalius.equations.tracing import at, tracer
 from vesalius.equations.transformer import transformer_network
 from vesalius.equations.words import sinusoidal_positions
 from vesalius.errors import NotFinite, WrongLength
@@ -82,9 +84,7 @@ def apply_gain(Xi_r: Gain, Omega_n: Float[Array, "C tau"]) -> Float[Array, "C ta
     gives="Omega_p",
     rule=Cut("Omega_bar|Omega_n"),
 )
-def cut_patches(
-    Omega: Float[Array, "C tau"], P: int, s: int, pad: int
-) -> Float[Array, "P Cn"]:
+def cut_patches(Omega: Float[Array, "C tau"], P: int, s: int, pad: int) -> Float[Array, "P Cn"]:
     """The series of every channel in patches of P time steps that begin s apart.
 
     π_c,ⱼ = [ω_c,(j−1)s+1, …, ω_c,(j−1)s+P]  for j = 1 … n
@@ -155,9 +155,7 @@ def flatten_channels(H: Float[Array, "d_e Cn"], C: int) -> Float[Array, "nd_e C"
     return np.ascontiguousarray(H.T.reshape(C, -1).T)
 
 
-@formula(
-    "P.10", r"\hat{y}_c = W^Y h_c + b^Y", gives="Y_n", rule=Sum("Pi_Y.W @ H_f", "Pi_Y.b")
-)
+@formula("P.10", r"\hat{y}_c = W^Y h_c + b^Y", gives="Y_n", rule=Sum("Pi_Y.W @ H_f", "Pi_Y.b"))
 def forecast_output(Pi_Y: Dense, H_f: Float[Array, "nd_e C"]) -> Float[Array, "T C"]:
     """The flattening head, which all channels share: T values of each, still normalised.
 
@@ -210,7 +208,24 @@ def forecast_loss(Omega_hat: Float[Array, "C T"], Y: Float[Array, "C T"]) -> flo
 
 
 def patchtst_forecast(theta: PatchTST, Omega: Float[Array, "C tau"]) -> Float[Array, "C T"]:
-    """The forecast of every channel: T time steps that follow the look-back Ω."""
+    """The forecast of every channel: T time steps that follow the look-back Ω.
+
+    Unless a trace is open, channels are gone through one by one, which takes less memory.
+    """
+    if tracer() is not None or len(Omega) == 1:
+        return _forecast(theta, Omega)
+    alone = [
+        theta if theta.Xi_r is None else replace(theta, Xi_r=_gain(theta.Xi_r, c))
+        for c in range(len(Omega))
+    ]
+    return np.concatenate([_forecast(one, Omega[[c]]) for c, one in enumerate(alone)])
+
+
+def _gain(Xi_r: Gain, c: int) -> Gain:
+    return Gain(alpha=Xi_r.alpha[[c]], beta=Xi_r.beta[[c]])
+
+
+def _forecast(theta: PatchTST, Omega: Float[Array, "C tau"]) -> Float[Array, "C T"]:
     require_finite(theta)
     C, (d_e, P) = len(Omega), theta.E.shape
     if Omega.shape[1] < P:

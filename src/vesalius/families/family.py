@@ -82,6 +82,8 @@ class Family:
     """``engine(model, dtype, threads)``: compiled for a processor."""
     session: Lazy | None = None
     """``session(engine, slots, layer)``: sequences on the reference engine, in NumPy."""
+    forecast: Lazy | None = None
+    """``forecast(theta, series)``: what follows a look-back, in the paper's equations."""
     read_out: Lazy | None = None
     """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
     known as logit lens."""

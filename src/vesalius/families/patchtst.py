@@ -136,6 +136,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:patchtst"),
     network=Lazy("vesalius.models.patchtst:PatchTSTNetwork"),
     outputs=lambda config: {"Omega_hat": ""},
+    forecast=Lazy("vesalius.equations:patchtst_forecast"),
     layout=Lazy("vesalius.checkpoints.layout:PATCHTST"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.patchtst:PATCHTST"),),
     reads="series",

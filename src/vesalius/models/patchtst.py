@@ -1,7 +1,5 @@
 """PatchTST (P.1 to P.12): every channel's patches as a row of the batch."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -12,26 +10,41 @@ from vesalius.models.blocks import Block, LearnedPositions, SinusoidalPositions
 from vesalius.models.linear import Linear
 
 
-class Level(NamedTuple):
-    """The mean and deviation of every channel over the look-back (batch x 1 x channels)."""
+class Mean(nn.Module):
+    """The mean of every channel over the look-back (P.1): batch x 1 x channels."""
 
-    mean: Tensor
-    deviation: Tensor
+    def forward(self, series: Tensor) -> Tensor:
+        return series.mean(dim=1, keepdim=True)
 
 
-class InstanceNorm(nn.Module):
-    """The gain and bias of every channel; the statistics are those of the series itself."""
+class Deviation(nn.Module):
+    """The deviation of every channel over the look-back (P.2): batch x 1 x channels."""
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+
+    def forward(self, series: Tensor, mean: Tensor) -> Tensor:
+        return ((series - mean).square().mean(dim=1, keepdim=True) + self.epsilon).sqrt()
+
+
+class Standardised(nn.Module):
+    """Instance normalisation (P.3)."""
+
+    def forward(self, series: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+        return (series - mean) / deviation
+
+
+class Gain(nn.Module):
+    """The gain and bias of every channel (P.4), or what undoes them (P.11)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.weight + self.bias
-
-    def undo(self, x: Tensor) -> Tensor:
-        return (x - self.bias) / self.weight
+    def forward(self, x: Tensor, undo: bool = False) -> Tensor:
+        return (x - self.bias) / self.weight if undo else x * self.weight + self.bias
 
 
 class PatchTSTNetwork(nn.Module):
@@ -41,8 +54,10 @@ class PatchTSTNetwork(nn.Module):
         super().__init__()
         s = config.symbols()
         self.context, self.patch, self.stride = config.context, config.patch, config.stride
-        self.pad, self.patches, self.epsilon = s["pad"], s["n"], s["epsilon_r"]
-        self.instance_norm = InstanceNorm(config.channels) if config.affine else None
+        self.pad, self.patches = s["pad"], s["n"]
+        self.mean, self.deviation = Mean(), Deviation(s["epsilon_r"])
+        self.standardised = Standardised()
+        self.instance_norm = Gain(config.channels) if config.affine else None
         self.projection = Linear(config.patch, config.embedding)
         self.positions = (
             LearnedPositions(s["n_max"], config.embedding)
@@ -57,11 +72,6 @@ class PatchTSTNetwork(nn.Module):
         self.head_dropout = nn.Dropout(config.head_dropout)
         if isinstance(self.positions, LearnedPositions):
             nn.init.uniform_(self.positions.weight, -0.02, 0.02)
-
-    def level(self, series: Tensor) -> Level:
-        mean = series.mean(dim=1, keepdim=True)
-        variance = series.var(dim=1, keepdim=True, correction=0)
-        return Level(mean, (variance + self.epsilon).sqrt())
 
     def cut(self, series: Tensor) -> Tensor:
         """Patches (batch · channels x patches x patch) of series (batch x context x channels)."""
@@ -84,10 +94,11 @@ class PatchTSTNetwork(nn.Module):
         batch, steps, channels = series.shape
         if steps != self.context:
             raise WrongLength(f"the model reads {self.context} time steps, got {steps}")
-        level = self.level(series)
-        x = (series - level.mean) / level.deviation
+        mean = self.mean(series)
+        deviation = self.deviation(series, mean)
+        x = self.standardised(series, mean, deviation)
         x = x if self.instance_norm is None else self.instance_norm(x)
         x = self.output(self.head_dropout(self.hidden(x).flatten(1)))
         x = x.view(batch, channels, -1).transpose(1, 2)
-        x = x if self.instance_norm is None else self.instance_norm.undo(x)
-        return x * level.deviation + level.mean
+        x = x if self.instance_norm is None else self.instance_norm(x, undo=True)
+        return x * deviation + mean

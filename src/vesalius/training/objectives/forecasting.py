@@ -12,6 +12,7 @@ from vesalius.arguments import Progress
 from vesalius.baselines.forecasting import last_value
 from vesalius.data import preprocessing, timelines
 from vesalius.data.batches import Batch, Batches, Scaling
+from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from vesalius.training.objectives.objective import State, Sums
 
 KEPT = ("borders", "split", "test")
-LEVELS = (0.5, 0.8, 0.9, 0.95)
-"""Of intervals: shares of what follows that they are to hold."""
 AT_ONCE = 64
 
 
@@ -90,9 +89,8 @@ class Forecast(Objective):
             many = future.shape[1]
             means = errors("", forecast, future)
             means |= errors("last value ", last_value(batch["past"], many), future)
-            if "intervals" in kept:
-                within = np.abs(forecast - future) <= interval(kept, 0.9, many)
-                means["within"] = within.mean(axis=(1, 2))
+            if (widths := half_width(kept, 0.9, many, future.shape[2])) is not None:
+                means["within"] = (abs(forecast - future) <= widths).mean(axis=(1, 2))
             for name, each in means.items():
                 found.setdefault(name, []).append(each)
         whole = {name: np.concatenate(each) for name, each in found.items()}
@@ -113,21 +111,9 @@ class Forecast(Objective):
         return {names[name]: means[name] for name in names if name in means}
 
     def calibrated(self, model: Model, batches: Batches) -> dict[str, Any]:
-        """Split conformal intervals: quantiles of validation's errors by time step and channel.
-
-        Of m errors the ⌈(m + 1) level⌉-th is taken; where there are too few, the largest.
-        """
-        sizes = [
-            np.abs(forecast - batch["future"]) for batch, forecast in _forecasts(model, batches.valid())
-        ]
-        ordered = np.sort(np.concatenate(sizes), axis=0)
-        many = len(ordered)
-        ranks = {level: min(many, int(np.ceil((many + 1) * level))) for level in LEVELS}
-        rounded = {
-            str(level): [[float(f"{size:.4g}") for size in row] for row in ordered[rank - 1].tolist()]
-            for level, rank in ranks.items()
-        }
-        return {"intervals": rounded}
+        """Intervals from the errors on the validation part."""
+        found = _forecasts(model, batches.valid())
+        return {"intervals": conformal(np.concatenate([abs(y - b["future"]) for b, y in found]))}
 
 
 def errors(name: str, forecast: Array, future: Array) -> dict[str, Array]:
@@ -137,14 +123,6 @@ def errors(name: str, forecast: Array, future: Array) -> dict[str, Array]:
         f"{name}squares": (error**2).mean(axis=(1, 2)),
         f"{name}sizes": np.abs(error).mean(axis=(1, 2)),
     }
-
-
-def interval(kept: Mapping[str, Any], level: float, horizon: int) -> Array:
-    """Half the width of an interval, in scaled units: horizon x channels."""
-    found = np.array(kept["intervals"][str(level)], np.float64)
-    if len(found) < horizon:
-        raise preprocessing.unfitting(f"intervals of {horizon} time steps", {})
-    return found[:horizon]
 
 
 def _forecasts(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Array]]:
