@@ -133,7 +133,8 @@ def _of_array(given: Any, name: str) -> Timeline:
 def _read_long(path: Path) -> Timeline:
     """A table of a row for each series and time; all series have the same times."""
     reader = csv.reader(io.StringIO(path.read_text("utf-8-sig")))
-    places = [[name.strip() for name in next(reader)].index(name) for name in LONG]
+    heads = [name.strip() for name in next(reader)]
+    places = [heads.index(name) for name in LONG]
     found: dict[str, dict[str, float]] = {}
     for row in reader:
         where = f"{path}, line {reader.line_num}"
@@ -230,7 +231,7 @@ class Windows:
             )
 
     def __len__(self) -> int:
-        return self.end - max(self.first, self.context) - self.horizon + 1
+        return max(0, self.end - max(self.first, self.context) - self.horizon + 1)
 
     def rows(self, rows: Int[Array, " batch"]) -> tuple[Array, Array]:
         """Look-backs and what followed: batch x context x channels, batch x horizon x channels."""
