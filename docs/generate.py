@@ -39,6 +39,7 @@ from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
 from vesalius.figures import PARTS, Figure, figure
 from vesalius.filling import Filling, NextSentence
+from vesalius.forecasting import Forecast
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
@@ -121,6 +122,7 @@ EVERYTHING: dict[str, dict[str, int]] = {
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
     "tst": {},
+    "patchtst": {"end_padding": False},
     "lstm": {"tied": False, "output_bias": True},
     "rnn": {"tied": False, "output_bias": True},
     "ffnn": {"output_bias": True},
@@ -136,11 +138,12 @@ def rosetta_page() -> str:
         "other libraries; `{l}` counts layers from zero, `[l]` from one, `[m]` the heads. Words "
         "after a name say how it is read: our array to give the paper's, another library's to give "
         "ours; a cell is empty where a library has no such array. Hugging Face's classes with a "
-        "head put `transformer.`, `bert.` or `vit.` before the names of the backbone; Keras and "
-        "nanoGPT always tie `U` to `E`. Of recurrent and feedforward models other libraries have "
-        "the layers: `torch.nn.LSTM` and `RNN`, whose two biases are added, `nn.Linear`, and "
-        "Keras's `LSTM`, `SimpleRNN` and `Dense`. The four gates come in the same order in "
-        "PyTorch (i, f, g, o) and in Keras (i, f, c, o): add R, forget P, candidate Q, output S. "
+        "head put `transformer.`, `bert.`, `vit.` or `model.` before the names of the backbone; "
+        "Keras and nanoGPT always tie `U` to `E`. Of recurrent and feedforward models other "
+        "libraries have the layers: `torch.nn.LSTM` and `RNN`, whose two biases are added, "
+        "`nn.Linear`, and Keras's `LSTM`, `SimpleRNN` and `Dense`. The four gates come in the "
+        "same order in PyTorch (i, f, g, o) and in Keras (i, f, c, o): add R, forget P, candidate "
+        "Q, output S. "
         "mvts_transformer is the TST of its authors. [Bringing one's own weights](own-weights.md) "
         "shows how to use this.",
         *(_family_names(name, configuration(name, **all_)) for name, all_ in EVERYTHING.items()),
@@ -278,7 +281,7 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Inspection)
+RESULTS += (NextSentence, Embeddings, Classification, Forecast, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Projection, Contexts)
 
@@ -329,6 +332,8 @@ def json_page() -> str:
     trace, draws = vesalius.dissect(gpt, "He shook his"), list[Draw]()
     generated = vesalius.generate(gpt, "He shook his", 1, on_draw=lambda _, d: draws.append(d))
     memory = vesalius.gates(vesalius.dissect("lstm", "He shook his"))
+    sizes = {"channels": 1, "context": 8, "horizon": 2, "patch": 2, "stride": 2}
+    forecaster = vesalius.create("patchtst", **sizes)
     shown = {
         "vesalius.count, `count`": vesalius.count("gpt2").to_json(),
         "vesalius.cost, `count --cost`": vesalius.cost("gpt2").to_json(),
@@ -350,6 +355,7 @@ def json_page() -> str:
         "Draw, `generate --inspect`": draws[0].to_json(gpt.tokenizer),
         "Filling, `fill`": vesalius.fill(bert, "[MASK] opened her eyes.").to_json(),
         "NextSentence, `next-sentence`": vesalius.next_sentence(bert, "It rained.", "He").to_json(),
+        "Forecast, `forecast`": vesalius.forecast(forecaster, [[0.0] * 8]).to_json(),
         "Equation, `equations NUMBER`": numbered()[0].to_json(),
         "Config.described(), `models MODEL`": gpt.config.described(),
     }

@@ -175,6 +175,24 @@ def empty_vit(config, attention="sdpa"):
     )
 
 
+def empty_patchtst(config):
+    return transformers.PatchTSTForPrediction(
+        transformers.PatchTSTConfig(
+            num_input_channels=config.channels,
+            context_length=config.context,
+            patch_length=config.patch,
+            patch_stride=config.stride,
+            prediction_length=config.horizon,
+            num_hidden_layers=config.layers,
+            d_model=config.embedding,
+            num_attention_heads=config.heads,
+            ffn_dim=config.feedforward,
+            pooling_type=None,
+            attn_implementation="eager",
+        )
+    )
+
+
 def vit(theta, config):
     P, C = config.patch, config.channels
     kernel = theta.E.reshape(-1, P, P, C).transpose(0, 3, 1, 2)

@@ -96,6 +96,21 @@ ANY = {
             "positions": st.sampled_from(["learned", "sinusoidal"]),
         }
     ),
+    "patchtst": st.fixed_dictionaries(
+        {
+            **BLOCKS,
+            "channels": st.integers(1, 3),
+            "context": st.integers(4, 12),
+            "patch": st.integers(1, 4),
+            "stride": st.integers(1, 4),
+            "horizon": width,
+            "end_padding": st.booleans(),
+            "affine": st.booleans(),
+            "variant": st.sampled_from([1, 2]),
+            "normalisation": st.sampled_from(["batch", "layer"]),
+            "positions": st.sampled_from(["learned", "sinusoidal"]),
+        }
+    ),
 }
 """The settings of any small model of a family."""
 
@@ -115,6 +130,7 @@ SMALL = {
     "bert": {**BLOCK, "vocabulary": 17, "context": 9, "mlm_head": True, "nsp_head": True},
     "vit": {**BLOCK, "image": 6, "patch": 2, "channels": 3, "classes": 5},
     "tst": {**BLOCK, "channels": 4, "context": 7},
+    "patchtst": {**BLOCK, "channels": 2, "context": 8, "patch": 3, "stride": 2, "horizon": 4},
 }
 """One small model of each family."""
 for table in (ANY, SMALL):

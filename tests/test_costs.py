@@ -71,6 +71,14 @@ def test_the_time_series_transformer_costs_what_pytorch_counts(normalisation):
     check(config, lambda: model(series, real)[1], torch.Tensor.sum, None, 3)
 
 
+def test_patchtst_costs_what_pytorch_counts():
+    lengths = {"context": 9, "patch": 4, "stride": 2, "horizon": 5, "end_padding": False}
+    config = configuration("patchtst", **BLOCKS, channels=4, variant=2, **lengths)
+    model = peers.empty_patchtst(config)
+    series = torch.randn(3, 9, 4)
+    check(config, lambda: model(series).prediction_outputs, torch.Tensor.sum, None, 3)
+
+
 @pytest.mark.parametrize(
     ("family", "cell"), [("rnn", torch.nn.RNNCell), ("lstm", torch.nn.LSTMCell)]
 )

@@ -37,7 +37,7 @@ def given_to(config, family):
     rng = np.random.default_rng(1)
     if family == "vit":
         return rng.normal(size=(config.image, config.image, config.channels))
-    if family == "tst":
+    if family in ("tst", "patchtst"):
         return rng.normal(size=(config.channels, config.context))
     return IDS[: config.context] if family == "ffnn" else IDS
 
@@ -59,6 +59,8 @@ ONE_LAYER = {
     "bert": f"X H[0] S {HEADS} A[1] C[1] F[1] D[1] H[1] H_M H_O Z Y_hat h_C z_C y_hat_C",
     "vit": f"X H[0] S H_bar[1] {HEADS} A[1] C[1] C_bar[1] F[1] D[1] H[1] H_e z",
     "tst": f"X H[0] S {HEADS} A[1] C[1] F[1] D[1] H[1] h_0 z",
+    "patchtst": "mu_r sigma_r Omega_n Omega_p X H[0] S "
+    f"{HEADS} A[1] C[1] F[1] D[1] H[1] H_f Y_n Omega_hat",
 }
 
 
@@ -70,7 +72,9 @@ def test_the_steps_of_every_family_have_their_names_and_their_order(family):
     # Other steps may come to be told of in between; those there are keep their order.
     assert [name for name in trace.names() if name in expected] == expected
     assert trace.family == family
-    assert trace.ids == ([] if family in ("vit", "tst") else given_to(small(family), family))
+    assert trace.ids == (
+        [] if family in ("vit", "tst", "patchtst") else given_to(small(family), family)
+    )
     for step in trace.steps:
         assert isinstance(step.value, np.ndarray)
 

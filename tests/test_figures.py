@@ -47,10 +47,24 @@ MODELS = {
         "tst",
         {"embedding": 12, "heads": 3, "layers": 1, "channels": 3, "context": 6, "head": "series"},
     ),
+    "patchtst": (
+        "patchtst",
+        {"embedding": 12, "heads": 3, "layers": 2, "channels": 2, "context": 9, "patch": 4}
+        | {"stride": 2, "horizon": 5, "affine": True},
+    ),
 }
 
 
-WHOLE = ("ffnn", "rnn", "lstm", "post-norm, fixed positions", "many heads", "vit", "tst")
+WHOLE = (
+    "ffnn",
+    "rnn",
+    "lstm",
+    "post-norm, fixed positions",
+    "many heads",
+    "vit",
+    "tst",
+    "patchtst",
+)
 """Of which all parts are drawn; of the others, those in which they differ."""
 
 
@@ -58,8 +72,8 @@ def given(model):
     config = model.config
     if model.family == "vit":
         return np.linspace(0, 1, 64 * config.channels).reshape(8, 8, config.channels)
-    if model.family == "tst":
-        return np.linspace(-1, 1, 18).reshape(3, 6)
+    if model.family in ("tst", "patchtst"):
+        return np.linspace(-1, 1, 18).reshape(config.channels, -1)
     return [1, 2, 3] if model.family == "ffnn" else [1, 2, 3, 1, 2, 3, 1, 39]
 
 

@@ -35,6 +35,7 @@ EVERYTHING = {
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
     "tst": {},
+    "patchtst": {"end_padding": False},
     "lstm": {"tied": False, "output_bias": True},
     "rnn": {"tied": False, "output_bias": True},
     "ffnn": {"output_bias": True},
@@ -51,6 +52,7 @@ LACKING = {
     ("Hugging Face", "gpt2"): set(),
     ("Hugging Face", "bert"): set(),
     ("Hugging Face", "vit"): set(),
+    ("Hugging Face", "patchtst"): set(),
     ("mvts_transformer", "tst"): set(),
     ("PyTorch", "lstm"): {"embedding", "output", "output_bias"},
     ("Keras", "lstm"): {"embedding", "output", "output_bias"},
@@ -67,7 +69,13 @@ LACKING = {
 def columns(family):
     """The page's table of a family: each column's cells by its heading."""
     titles = {"gpt2": "GPT-2", "bert": "BERT", "vit": "Vision transformer"}
-    titles |= {"tst": "Time series", "lstm": "LSTM", "rnn": "Elman", "ffnn": "Feedforward"}
+    titles |= {
+        "tst": "Time series",
+        "patchtst": "PatchTST",
+        "lstm": "LSTM",
+        "rnn": "Elman",
+        "ffnn": "Feedforward",
+    }
     section = re.search(rf"^## {titles[family]}.*?\n\n(.*?)\n(?:\n|\Z)", PAGE, re.M | re.S).group(1)
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section.splitlines()]
     return {heading: [row[i] for row in rows[2:]] for i, heading in enumerate(rows[0])}

@@ -23,6 +23,7 @@ SHARED = {
     "bert": [*BLOCK, "Z", "h_C", "z_C"],
     "vit": [*BLOCK, "H_e", "z"],
     "tst": [*BLOCK, "z"],
+    "patchtst": [*BLOCK, "Omega_hat"],
 }
 
 
@@ -57,6 +58,8 @@ def test_a_model_that_was_just_created_agrees(family):
         ("vit", {"pooler": True, "masked_patch_head": True}),
         ("tst", {"head": "series", "normalisation": "layer", "positions": "sinusoidal"}),
         ("tst", {"head": "regression"}),
+        ("patchtst", {"affine": True, "end_padding": False, "variant": 2}),
+        ("patchtst", {"normalisation": "layer", "positions": "sinusoidal", "context": 9}),
     ],
 )
 def test_other_configurations_agree_too(family, changes):
@@ -89,6 +92,12 @@ TRANSFORMERS = [
     ),
     ("vit", {}, {"H[0]", "H[2]", "mu[1,1]", "z"}),
     ("vit", {"classes": 0, "pooler": True}, {"H[2]"}),
+    ("patchtst", {"end_padding": False}, {"H[0]", "H[1]", "mu[1,1]", "Omega_hat"}),
+    (
+        "patchtst",
+        {"end_padding": False, "variant": 2, "normalisation": "layer", "context": 10},
+        {"H[1]", "mu[2,3]", "Omega_hat"},
+    ),
 ]
 
 

@@ -275,6 +275,8 @@ class Cost(Shown):
 def _label(equation: str) -> str:
     if equation.isdigit():
         return f"({equation})"
+    if equation[0].isalpha():
+        return f"({equation})" if "." in equation else equation
     return f"§{equation}" if "." in equation else f"Fig. {equation}"
 
 

@@ -21,7 +21,6 @@ from vesalius.arguments import Progress, silent
 from vesalius.capabilities import context_of
 from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
-from vesalius.data.parts import evaluated_part
 from vesalius.data.texts import Texts
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
@@ -287,7 +286,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
         measured.append(served.title)
         numbers |= served.report(means, model.preprocessing)
         examples, unknown = sum(counted), held_out.unknown
-    part = evaluated_part(corpus, objective.data.kind)
+    part = objective.evaluated_part(corpus)
     return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
 
 

@@ -80,15 +80,24 @@ def transformers_steps(model: Model, given: Array, dtype: str) -> dict[str, Arra
     found: dict[str, Array] = {}
     for l, hidden in enumerate(out.hidden_states):
         last = l == layers and dialect.last_normalised
-        found["H_e" if last else f"H[{l}]"] = hidden[0].numpy().T
+        found["H_e" if last else f"H[{l}]"] = hidden.flatten(0, -2).numpy().T
     for l, attention in enumerate(out.attentions or () if eager else (), 1):
-        found |= {f"mu[{l},{m}]": scores.numpy() for m, scores in enumerate(attention[0], 1)}
+        heads = attention.transpose(0, 1)  # of one row, or of one for each channel
+        found |= {f"mu[{l},{m}]": _diagonal(h.numpy()) for m, h in enumerate(heads, 1)}
     for theirs, symbol in dialect.outputs(model.config).items():
         if getattr(out, theirs, None) is not None:
             found[symbol] = getattr(out, theirs)[0].numpy().T
     if getattr(out, "start_logits", None) is not None:
         found["z"] = torch.stack([out.start_logits[0], out.end_logits[0]]).numpy()
     return found
+
+
+def _diagonal(blocks: Array) -> Array:
+    """Blocks along the diagonal of a matrix, and zeros elsewhere."""
+    many, rows, columns = blocks.shape
+    whole = np.zeros((many, rows, many, columns), blocks.dtype)
+    whole[range(many), :, range(many)] = blocks
+    return whole.reshape(many * rows, many * columns)
 
 
 def keras_steps(

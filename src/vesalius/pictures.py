@@ -139,6 +139,35 @@ def mosaic(
     return _svg(across, top + len(rows) * (high + 10), parts)
 
 
+def forecast(
+    past: Array, future: Array, ends: tuple[Array, Array] | None, title: str, wide: int = 320
+) -> str:
+    """A line that goes on as a forecast, with the interval around it."""
+    high, top, left = 110.0, 30.0, 52.0
+    every = np.concatenate([past, future, *(ends or ())])
+    low, reach = float(every.min()), float(np.ptp(every)) or 1.0
+    across = (wide - left - 12) / max(1, len(past) + len(future) - 1)
+
+    def path(values: Array, start: int) -> str:
+        points = ((left + (start + i) * across, float(v)) for i, v in enumerate(values))
+        return " ".join(f"{x:.1f},{top + high * (1 - (v - low) / reach):.1f}" for x, v in points)
+
+    def line(points: str, colour: str) -> str:
+        return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.4"/>'
+
+    parts, now = [_title(_cut(title, 40))], len(past)
+    if ends is not None:
+        around = f"{path(ends[0], now)} {' '.join(path(ends[1], now).split()[::-1])}"
+        fill = f"rgb{POSITIVE}".replace(" ", "")
+        parts.append(f'<polygon points="{around}" fill="{fill}" fill-opacity=".22"/>')
+    joined = np.concatenate([past[-1:], future])
+    parts.append(line(path(past, 0), "currentColor"))
+    parts.append(line(path(joined, now - 1), f"rgb{POSITIVE}".replace(" ", "")))
+    for value, y in ((low + reach, top + 4), (low, top + high + 4)):
+        parts.append(_text(left - 6, y, f"{value:.3g}", "faint", "end"))
+    return _svg(wide, top + high + 14, parts)
+
+
 def beside(pictures: Sequence[str], wide: int = 1000) -> str:
     """Several pictures in one, in rows of as many as fit."""
     parts, left, top, most, across = [], 0, 0, 0, 0

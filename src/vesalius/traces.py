@@ -285,7 +285,8 @@ class Trace(Mapping[str, Array], Shown):
 
     def real(self) -> Array | None:
         """Of a series: which columns are no padding. None where there can be no padding."""
-        if self.model is None or family_of(self.model.config).reads != "series":
+        family = None if self.model is None else family_of(self.model.config)
+        if family is None or family.reads != "series" or family.by_channel:
             return None
         attended: Array = np.isfinite(self["S"][0])
         return attended

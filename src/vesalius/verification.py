@@ -177,7 +177,10 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
 
     def watch(module: "nn.Module", record: Callable[[Array], None]) -> None:
         hooks.append(
-            module.register_forward_hook(lambda _m, _i, out: record(out[0].detach().numpy().T))
+            module.register_forward_hook(
+                # One input, whose channels may be rows of their own.
+                lambda _m, _i, out: record(out.detach().flatten(0, -2).numpy().T)
+            )
         )
 
     for l, block in enumerate(getattr(network, "blocks", ()), 1):

@@ -101,7 +101,12 @@ OTHERS = {
     ),
     "classes of series": ("tst", {"head": "classes", "outputs": 3, "positions": "sinusoidal"}),
     "masked series": ("tst", {"head": "series"}),
+    "forecasts": ("patchtst", {"patch": 2, "stride": 2, "horizon": 3, "affine": True}),
 }
+
+
+VALUES = ("masked series", "forecasts")
+"""Whose targets are cells."""
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -111,16 +116,20 @@ def test_so_it_is_in_every_form_of_a_family(kind):
     if family == "tst":
         settings = {**SMALL, "heads": 2, "channels": 2, "context": 6, **settings}
         text = np.random.default_rng(0).standard_normal((2, 4))  # two time steps are padding
+    if family == "patchtst":
+        settings = {**SMALL, "heads": 2, "channels": 2, "context": 6, **settings}
+        text = np.random.default_rng(0).standard_normal((2, 6))
     model = vs.create(family, **settings)
     rng = np.random.default_rng(1)
     model.state = {
         k: np.abs(rng.normal(size=a.shape)) if "running_var" in k else rng.normal(size=a.shape)
         for k, a in model.state.items()
     }
-    g = vs.gradient(model, text, ("Omega_hat", 1, 2) if kind == "masked series" else None)
+    g = vs.gradient(model, text, ("Omega_hat", 1, 2) if kind in VALUES else None)
     made_of = {g.target.step, *g.trace.graph.sources([g.target.step])}
     assert made_of - set(g) <= set(WITHOUT)
-    for step in ("X", "Lambda", "mu[1,2]", "h[1,2]", "H_e", "h_0", "H[1]", "h_C"):
+    instance = ("mu_r", "sigma_r", "Omega_bar", "Omega_p", "H_f", "Y_u")
+    for step in (*instance, "X", "Lambda", "mu[1,2]", "h[1,2]", "H_e", "h_0", "H[1]", "h_C"):
         if step in g:
             at = tuple(n // 2 for n in g[step].shape)
             slopes = []

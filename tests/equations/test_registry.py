@@ -47,7 +47,7 @@ def test_every_symbol_has_a_meaning(entry):
 @pytest.mark.parametrize("entry", unnumbered(), ids=lambda entry: entry.name)
 def test_formulas_without_a_number_are_documented_too(entry):
     assert entry.plain
-    assert f"\n### §{entry.section} {entry.title}\n" in PAGE.read_text()
+    assert f"\n### {entry.label} {entry.title}\n" in PAGE.read_text()
 
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=lambda entry: entry.name)

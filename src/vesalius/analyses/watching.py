@@ -106,8 +106,11 @@ def _input(model: Model, trace: Trace, real: Array | None) -> list[Tensor]:
 
 
 def columns(tensor: Tensor) -> Tensor:
-    """The only row of a batch, with a column for each token; a vector where there are none."""
-    return tensor[0] if tensor.dim() == 2 else tensor[0].T
+    """The only input of a batch, with a column for each token; a vector where there are none.
+
+    Where channels are rows of their own, the tokens of one follow those of the other.
+    """
+    return tensor[0] if tensor.dim() == 2 else tensor.flatten(0, -2).T
 
 
 class _Kept:
@@ -136,11 +139,11 @@ class _Kept:
 
 
 def _head(start: int, wide: int) -> View:
-    return lambda tensor: tensor[0][:, start : start + wide]
+    return lambda tensor: tensor.flatten(0, -2)[:, start : start + wide]
 
 
 def _scores(m: int) -> View:
-    return lambda tensor: tensor[0, m]
+    return lambda tensor: tensor[0, m] if len(tensor) == 1 else torch.block_diag(*tensor[:, m])  # type: ignore[no-untyped-call]
 
 
 def _hooks(network: Any, kept: _Kept, heads: int) -> Iterator[Any]:
@@ -149,6 +152,7 @@ def _hooks(network: Any, kept: _Kept, heads: int) -> Iterator[Any]:
         yield _after(network.embedding, kept, "X")
     if hasattr(network, "projection"):
         yield _before(network.projection, kept, "Omega")
+        yield _before(network.projection, kept, "Omega_p")
         yield _after(network.projection, kept, "X_0")
     if hasattr(network, "positions"):
         yield _before(network.positions, kept, "X")
@@ -162,11 +166,25 @@ def _hooks(network: Any, kept: _Kept, heads: int) -> Iterator[Any]:
     if getattr(network, "mlm_head", None) is not None:
         yield _before(network.mlm_head.norm, kept, "H_M")
         yield _after(network.mlm_head.norm, kept, "H_O")
+    if hasattr(network, "standardised"):
+        yield from _instance(network, kept)
     if getattr(network, "flat", False):
         yield _before(network.output, kept, "h_0")
     if hasattr(network, "window"):
         for l, layer in enumerate([*network.layers, network.output]):
             yield _before(layer, kept, f"h[{l}]" if l else "h_0")
+
+
+def _instance(network: Any, kept: _Kept) -> Iterator[Any]:
+    """What PatchTST does to every channel before its blocks, and after them."""
+    yield _after(network.mean, kept, "mu_r", torch.flatten)
+    yield _after(network.deviation, kept, "sigma_r", torch.flatten)
+    yield _after(network.standardised, kept, "Omega_n")
+    if network.instance_norm is not None:
+        twice = iter(("Omega_bar", "Y_u"))  # the gain, and later what undoes it
+        yield _hook(network.instance_norm, lambda tensor: kept(next(twice), tensor))
+    yield _hook(network.output, lambda tensor: kept("H_f", tensor, torch.t), before=True)
+    yield _after(network.output, kept, "Y_n", torch.t)
 
 
 def _block(block: Any, kept: _Kept, l: int, heads: int) -> Iterator[Any]:

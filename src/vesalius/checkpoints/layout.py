@@ -124,6 +124,11 @@ VIT = [
     *_dense("Pi_R", "patch_head"),
 ]
 TST = [*PROJECTION, POSITIONS, *_blocks(), *_dense("Pi_Y", "output")]
+PATCHTST = [
+    Row("Xi_r.alpha", "instance_norm.weight", SAME),
+    Row("Xi_r.beta", "instance_norm.bias", SAME),
+    *TST,
+]
 FFNN = [EMBEDDING, *_dense("Phi[l]", "layers.{l}"), OUTPUT, Row("b_U", "output.bias", SAME)]
 _RECURRENT_OUTPUT = [OUTPUT, Row("b_U", "output_bias", SAME)]
 ELMAN = [

@@ -21,6 +21,7 @@ from vesalius.cli import (
     data,
     explorer,
     figures,
+    forecasting,
     generation,
     reading,
     text,
@@ -57,6 +58,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
     "Use": [
         generation.generate,
         reading.classify,
+        forecasting.forecast,
         reading.fill,
         reading.next_sentence,
         reading.embed,

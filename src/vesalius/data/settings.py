@@ -67,3 +67,22 @@ class SeriesData(Data):
     label: str | None = setting(None, "", "column of a .csv file that holds the classes")
     mask_ratio: float = setting(0.15, "r", "share of values to restore", least=0, below=1)
     mask_length: float = setting(3.0, "l_m", "mean length of a masked segment")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastData(Data):
+    """A series along time, whose parts follow each other."""
+
+    kind = "series"
+
+    corpus: str = setting(
+        "etth1", "", "a corpus by name, a .csv file (wide, or unique_id, ds, y) or a .npy file"
+    )
+    borders: str = setting(
+        "shares",
+        "",
+        "where parts end: by shares, or after 12, 16 and 20 months as published for ETT",
+        choices=("shares", "ett-hours", "ett-minutes"),
+    )
+    split: float = setting(0.1, "", "share to validate on, before the test part", least=0, below=1)
+    test: float = setting(0.2, "", "share to test on, at the end", least=0, below=1)

@@ -96,8 +96,10 @@ from vesalius.equations.parameters import (
     ElmanLM,
     Feedforward,
     FeedforwardLM,
+    Gain,
     Head,
     Norm,
+    PatchTST,
     TransformerLM,
     ViT,
     arrays,
@@ -105,6 +107,22 @@ from vesalius.equations.parameters import (
     map_arrays,
     require_finite,
     size,
+)
+from vesalius.equations.patches import (
+    apply_gain,
+    channel_mask,
+    cut_patches,
+    embed_patches,
+    flatten_channels,
+    forecast_loss,
+    forecast_output,
+    instance_deviation,
+    instance_mean,
+    normalise_instance,
+    patchtst_forecast,
+    place_patches,
+    restore_instance,
+    undo_gain,
 )
 from vesalius.equations.recurrent import (
     Add,

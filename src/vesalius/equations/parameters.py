@@ -246,7 +246,33 @@ class TST:
     g: Activation
 
 
-ParameterSet = FeedforwardLM | ElmanLM | LSTMLM | TransformerLM | Bert | ViT | TST
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """Ξᵣ: the gain and bias of every channel after instance normalisation (P.4)."""
+
+    alpha: Float[Array, " C"]
+    beta: Float[Array, " C"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchTST:
+    """PatchTST (P.1 to P.12): projection E of patches, positions, blocks, output layer.
+
+    All channels share them; only the gain Ξᵣ, where there is one, is a channel's own.
+    """
+
+    Xi_r: Gain | None = part(when="affine")
+    E: Float[Array, "d_e P"]
+    b_e: Float[Array, " d_e"]
+    Lambda: Float[Array, "d_e n_max"] | None = part(when="learned_positions")
+    Phi: tuple[Block, ...] = part(times="L")
+    Pi_Y: Dense = part(given=_dense("T", "nd_e"))
+    epsilon_r: float
+    s: int
+    pad: int
+
+
+ParameterSet = FeedforwardLM | ElmanLM | LSTMLM | TransformerLM | Bert | ViT | TST | PatchTST
 """θ of a model. A family of another package has a dataclass of its own in its place."""
 
 

@@ -61,8 +61,15 @@ class Equation:
 
     @property
     def label(self) -> str:
-        """``(28)``, or the section of a formula without a number."""
+        """``(28)``, the section of a formula without a number, or ``(P.3)`` beyond the paper."""
+        if self.beyond:
+            return f"({self.section})"
         return f"({self.number})" if self.number else f"§{self.section}"
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it is of a model that the paper only cites: its section is a label, P.3."""
+        return self.section[0].isalpha()
 
     @cached_property
     def _paragraphs(self) -> list[str]:
@@ -99,7 +106,8 @@ class Equation:
         return tuple({symbol.name: symbol for symbol in found}.values())
 
     def _symbol(self, name: str, hint: Any) -> Symbol:
-        places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(self.section, {}), GLOSSARY)
+        section = self.section[0] if self.beyond else self.section
+        places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(section, {}), GLOSSARY)
         latex, meaning = next((place[name] for place in places if name in place), (name, ""))
         return Symbol(name, latex, meaning, _shape(hint))
 
@@ -194,8 +202,13 @@ def numbered() -> list[Equation]:
 
 
 def unnumbered() -> list[Equation]:
-    """The formulas without a number, in the order of the paper's sections."""
-    return sorted((e for e in REGISTRY.values() if not e.number), key=lambda e: e.section)
+    """The formulas without a number, in the order of the paper's sections, and those beyond it."""
+
+    def place(entry: Equation) -> tuple[bool, str, int]:
+        section, _, number = entry.section.partition(".")
+        return entry.beyond, section, int(number)
+
+    return sorted((e for e in REGISTRY.values() if not e.number), key=place)
 
 
 def find(key: int | str) -> Equation:
@@ -203,8 +216,8 @@ def find(key: int | str) -> Equation:
     text = str(key).strip("()")
     if text in REGISTRY:
         return REGISTRY[text]
-    for entry in numbered():
-        if str(entry.number) == text:
+    for entry in REGISTRY.values():
+        if str(entry.number) == text or (entry.beyond and entry.section == text):
             return entry
     if text.lstrip("-").isdigit():
         raise UnknownEquation(f"there is no equation {text}; the paper numbers them from 1 to 67")

@@ -18,6 +18,7 @@ from vesalius.equations.parameters import (
     Bert,
     ElmanLM,
     FeedforwardLM,
+    PatchTST,
     TransformerLM,
     ViT,
 )
@@ -78,6 +79,15 @@ def tst(
     """``real`` are the time steps at which anything is known; all, if left out."""
     head = eq.tst_series if symbols["series"] else eq.tst_outputs
     head(theta, series, real)
+
+
+def patchtst(
+    theta: PatchTST, series: Float[Array, "C tau"], symbols: Symbols, real: Real = None
+) -> None:
+    """A series without gaps."""
+    if real is not None and not real.all():
+        raise WrongKind("a forecast is made from a series without gaps; fill them first")
+    eq.patchtst_forecast(theta, series)
 
 
 def read_next_words(

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vesalius import arguments
 from vesalius.errors import BrokenPlugin, ImpossibleSetting, UnknownModel, nearest
-from vesalius.families import bert, ffnn, gpt2, igpt, lstm, rnn, transformer, tst, vit
+from vesalius.families import (
+    bert,
+    ffnn,
+    gpt2,
+    igpt,
+    lstm,
+    patchtst,
+    rnn,
+    transformer,
+    tst,
+    vit,
+)
 from vesalius.families.config import Config, Setting
 from vesalius.families.family import Family as Family
 from vesalius.families.family import Size
@@ -20,7 +31,7 @@ if TYPE_CHECKING:
 
     from vesalius.equations.parameters import Array, ParameterSet
 
-MODULES = (ffnn, rnn, lstm, transformer, gpt2, bert, vit, igpt, tst)
+MODULES = (ffnn, rnn, lstm, transformer, gpt2, bert, vit, igpt, tst, patchtst)
 OURS: tuple[Family, ...] = tuple(module.FAMILY for module in MODULES)
 OUR_NAMES = frozenset(
     name

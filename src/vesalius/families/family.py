@@ -82,6 +82,8 @@ class Family:
     """``engine(model, dtype, threads)``: compiled for a processor."""
     session: Lazy | None = None
     """``session(engine, slots, layer)``: sequences on the reference engine, in NumPy."""
+    forecast: Lazy | None = None
+    """``forecast(theta, series)``: what follows a look-back, in the paper's equations."""
     read_out: Lazy | None = None
     """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
     known as logit lens."""
@@ -99,6 +101,9 @@ class Family:
     # What it can do.
     reads: str = "text"
     """"text", "pixels" (an image as tokens), "images" or "series"."""
+    by_channel: bool = False
+    """Whether each channel of a series is a sequence of its own, cut into patches: states have the
+    patches of one channel after those of the other."""
     window: bool = False
     """Whether it sees a window of fixed length, and nothing before."""
     carries_state: bool = False

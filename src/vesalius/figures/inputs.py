@@ -19,7 +19,7 @@ def input_figure(d: Drawing, s: Subject) -> str:
     """Figure 25, a or b, or Figure 26."""
     if s.family.reads == "images":
         return _image(d, s)
-    if s.family.reads == "series":
+    if s.family.reads == "series" and not s.family.by_channel:
         return _series(d, s)
     rows = Rows(d, s)
     rows.read()

@@ -55,6 +55,14 @@ def _read(column: Column) -> None:
         column.box("projection", "X_0", times(s["d_e"], patches[0]), path="E", dims=dims)
         _bias(column, "b_e")
         column.box("class token first", "X", wide, path="x_class", dims=("d_e", times(s["d_e"])))
+    elif s.family.by_channel:
+        column.begin("Ω", times(s["C"], s["tau"]))
+        column.box("instance norm", "Omega_n", times(s["C"], s["tau"]))
+        if s.has("Xi_r"):
+            column.box("gain", "Omega_bar", times(s["C"], s["tau"]), path="Xi_r")
+        column.box("patches", "Omega_p", times(s["P"], s.n))
+        column.box("projection", "X", wide, path="E", dims=shape_of(s, "E", "d_e", "P"))
+        _bias(column, "b_e")
     elif s.family.reads == "series":
         column.begin("Ω", times(s["C"], s.n), s.given, s.given)
         column.box("projection", "X_0", wide, path="E", dims=shape_of(s, "E", "d_e", "C"))
@@ -162,6 +170,8 @@ def _after(column: Column) -> None:
     wide = times(s["d_e"], s.n)
     if s.family.reads == "images":
         return _image_heads(column, wide)
+    if s.family.by_channel:
+        return _forecast_head(column)
     if s.family.reads == "series":
         return _series_head(column, wide)
     if s.has("Lambda_s"):
@@ -204,6 +214,18 @@ def _series_head(column: Column, wide: str) -> None:
     dims = shape_of(s, "Pi_Y.W", "|Y|", "n d_e")
     column.box("output layer", "z", times(s["Y"]), path="Pi_Y", dims=dims, letter="")
     return _end(column, "z")
+
+
+def _forecast_head(column: Column) -> None:
+    """Each channel's states in one vector, and what follows at the level of its series."""
+    s = column.subject
+    column.box("flatten", "H_f", times(s["nd_e"], s["C"]))
+    dims = shape_of(s, "Pi_Y.W", "T", "n d_e")
+    column.box("output layer", "Y_n", times(s["T"], s["C"]), path="Pi_Y", dims=dims)
+    if s.has("Xi_r"):
+        column.box("gain undone", "Y_u", times(s["C"], s["T"]))
+    column.box("× σ, + μ", "Omega_hat", times(s["C"], s["T"]), letter="")
+    _end(column, "Omega_hat")
 
 
 def _bert_heads(column: Column, wide: str) -> None:

@@ -71,6 +71,8 @@ def letters(s: Subject, path: str) -> str:
 def _dense(s: Subject, name: str) -> str:
     if name.startswith("Phi"):
         return "d_h n·d_e" if name == "Phi[1]" or s["L"] == 1 else "d_h d_h"
+    if s.family.by_channel:
+        return "T n·d_e"
     if s.family.reads == "series":
         return "C d_e" if s["series"] else "|Y| n·d_e"
     return "|Y| d_e"

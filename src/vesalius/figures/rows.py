@@ -139,6 +139,7 @@ class Rows:
             self.y -= 14
             self.arrows(12)
         rows = {"images": "P²C", "series": "C"}.get(s.family.reads, "|V|")
+        rows = "P" if s.family.by_channel else rows
         hot = s.family.reads not in ("images", "series")
         every = self.places
         if s.family.reads == "images":  # the first column is the class token, which is no patch

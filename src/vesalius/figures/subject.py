@@ -153,6 +153,8 @@ class Subject:
     @property
     def n(self) -> str:
         """How many tokens, as shapes say it."""
+        if self.family.by_channel:
+            return f"{self['C'] * self['n']:,}"
         if self.family.window or self.family.fixed_length(self.config):
             return f"{self['n']:,}"
         return "n" if self.length is None else f"{self.length:,}"
@@ -160,6 +162,8 @@ class Subject:
     @property
     def given(self) -> str:
         """The step that holds the input, where there is one: patches, or a series with padding."""
+        if self.family.by_channel:
+            return "Omega_p"
         if self.family.reads == "images":
             return "Omega"
         return "Omega" if self.family.reads == "series" and not self["series"] else ""
@@ -167,6 +171,8 @@ class Subject:
     @property
     def words(self) -> str:
         """What stands side by side: tokens, pixels, patches or time steps."""
+        if self.family.by_channel:
+            return "patches"
         return {"pixels": "pixels", "images": "patches", "series": "time steps"}.get(
             self.family.reads, "tokens"
         )

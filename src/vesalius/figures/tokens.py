@@ -82,6 +82,14 @@ def _next_sentence(rows: Rows) -> None:
 def _values_out(rows: Rows) -> str:
     """Images and series: what the heads give."""
     s, d = rows.s, rows.d
+    if s.family.by_channel:
+        rows.arrows()
+        dims = ("T × n d_e", times(s["T"], s["nd_e"]))
+        rows.wide("each channel flattened, output layer", "Y_n", "Pi_Y", dims, 30)
+        d.line((0, rows.y), (0, rows.y - 18))
+        d.maths(0, rows.y - 24, s.state("Omega_hat"), 13, "output", "middle")
+        package(d, s, "f_θ", ["E", "Λ", "Φ", s.letter("Pi_Y")], "theta")
+        return f"{s.name}, patches of all channels side by side, as Figure 5"
     image = s.family.reads == "images"
     if image:
         rows.arrows()

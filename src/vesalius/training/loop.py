@@ -379,6 +379,10 @@ class Run:
         weights = stored.full_weights(self.network)
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
+            model.preprocessing = {
+                **model.preprocessing,
+                **self.objective.calibrated(model, self.batches),
+            }
             model.save(self.folder / "model")
 
     def _found(self, resume: bool) -> Path | None:

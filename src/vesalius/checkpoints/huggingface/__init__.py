@@ -163,7 +163,7 @@ def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     if left := sorted(set(state) - placed):
         raise UnknownConfiguration(f"Hugging Face's layout has no place for {', '.join(left)}")
     bare = dialect.class_of(config) == dialect.bare
-    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.")
+    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.", "head.")
     return {
         name if bare or name.startswith(heads) else dialect.prefix + name: array
         for name, array in tables.write_state(config, dialect.rows(config), state).items()

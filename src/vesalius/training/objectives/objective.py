@@ -17,6 +17,7 @@ import numpy as np
 from vesalius.arguments import Progress
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
+from vesalius.data.parts import evaluated_part
 from vesalius.data.settings import Data
 from vesalius.errors import WrongKind
 from vesalius.extras import require
@@ -118,6 +119,14 @@ class Objective:
         """The settings among ``names`` that a recipe has changed: a model keeps them."""
         default = type(data)()
         return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}
+
+    def evaluated_part(self, corpus: str) -> str:
+        """In words, which part of a corpus ``held_out`` takes."""
+        return evaluated_part(corpus, self.data.kind)
+
+    def calibrated(self, model: Model, batches: Batches) -> dict[str, Any]:
+        """What a trained model's preprocessing keeps of its validation."""
+        return {}
 
     # Its losses --------------------------------------------------------------
 

@@ -1,0 +1,262 @@
+"""Series to forecast: tables along time, their parts, and windows of look-back and horizon.
+
+A table is wide (a column of dates, then one for each channel) or long (``unique_id, ds, y``). Parts
+follow each other in time; windows to validate and test on look back into the part before, as
+published. Values are scaled by the training part alone.
+"""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
+from numpy.random import Generator
+
+from vesalius.data import parts, series
+from vesalius.data.arrays import read_array
+from vesalius.data.batches import Batch, Scaling, TwoParts
+from vesalius.data.settings import ForecastData
+from vesalius.errors import (
+    BrokenFile,
+    ImpossibleSetting,
+    NotFinite,
+    UnusableData,
+    WrongKind,
+    WrongLength,
+)
+
+LONG = ("unique_id", "ds", "y")
+"""The columns of a long table: which series, when, how much."""
+MONTH = 30 * 24
+PUBLISHED = {"ett-hours": 1, "ett-minutes": 4}
+"""Borders of ETT as published, 12, 4 and 4 months of 30 days: rows an hour."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """One series of several channels along time, without gaps."""
+
+    values: Float[Array, "n C"]
+    names: tuple[str, ...]
+    """What the channels are called."""
+    times: tuple[str, ...] = ()
+    """When each row was, as it was written; empty where nothing says it."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def after(self, count: int) -> list[str]:
+        """The times that follow; numbers from 1 where times are unknown or keep no step."""
+        read = _dates(self.times[-3:])
+        if read is None or len(read) < 2:
+            return [str(step) for step in range(1, count + 1)]
+        step, shown = read[-1] - read[-2], _format(self.times[-1])
+        if step.days >= 28 and all(when.day == read[-1].day for when in read):
+            months = round(step.days / 30.44)
+            return [_later(read[-1], months * k).strftime(shown) for k in range(1, count + 1)]
+        return [(read[-1] + k * step).strftime(shown) for k in range(1, count + 1)]
+
+
+def _later(when: datetime, months: int) -> datetime:
+    year, month = divmod(when.month - 1 + months, 12)
+    last = (datetime(when.year + year + (month == 11), (month + 1) % 12 + 1, 1)).toordinal() - 1
+    day = min(when.day, datetime.fromordinal(last).day)
+    return when.replace(year=when.year + year, month=month + 1, day=day)
+
+
+def _format(text: str) -> str:
+    """How a date is written, for those that follow."""
+    if len(text) == 10:
+        return "%Y-%m-%d"
+    between = "T" if "T" in text else " "
+    return f"%Y-%m-%d{between}%H:%M" + (":%S" if text.count(":") > 1 else "")
+
+
+def _dates(times: Sequence[str]) -> list[datetime] | None:
+    try:
+        return [datetime.fromisoformat(text) for text in times]
+    except ValueError:
+        return None
+
+
+def read_timeline(source: str | os.PathLike[str] | Any) -> Timeline:
+    """The series of a corpus by name, a .csv or .npy file, or an array (channels x time)."""
+    if not isinstance(source, str | os.PathLike):
+        return _of_array(source, "the series")
+    path = Path(source)
+    if not path.exists():
+        (path,) = parts.located(str(source), "series", lambda file: file.suffix == ".csv")
+    if path.suffix == ".npy":
+        return _of_array(read_array(path), str(path))
+    if path.suffix != ".csv" or not path.is_file():
+        raise WrongKind(
+            f"{path} cannot be read as a series along time; expected a .csv file, wide with a "
+            f"column of dates or long with {', '.join(LONG)}, or a .npy file, channels x time"
+        )
+    if all(series.has_column(path, name) for name in LONG):
+        return _read_long(path)
+    table = series.read_csv(path)
+    rows = [row for row in csv.reader(io.StringIO(path.read_text("utf-8-sig"))) if row][1:]
+    dated = len(rows[0]) > len(table.names)
+    times = tuple(row[0].strip() for row in rows) if dated else ()
+    _require_steady(str(path), times)
+    return Timeline(table.values, table.names, times)
+
+
+def _of_array(given: Any, name: str) -> Timeline:
+    try:
+        values = np.asarray(given, np.float32)
+    except (TypeError, ValueError) as error:
+        raise WrongKind(f"expected an array of numbers, channels x time: {error}") from error
+    values = values[None] if values.ndim == 1 else values
+    if values.ndim != 2 or not values.size:
+        raise WrongKind(f"{name} has shape {values.shape}; expected channels x time")
+    if not np.isfinite(values).all():
+        channel, step = np.argwhere(~np.isfinite(values))[0]
+        raise NotFinite(
+            f"{name} has a gap in channel {channel} at time step {step}: {values[channel, step]}; "
+            f"fill it first"
+        )
+    return Timeline(values.T, tuple(f"channel {c}" for c in range(1, len(values) + 1)))
+
+
+def _read_long(path: Path) -> Timeline:
+    """A table of a row for each series and time; all series have the same times."""
+    reader = csv.reader(io.StringIO(path.read_text("utf-8-sig")))
+    heads = [name.strip() for name in next(reader)]
+    places = [heads.index(name) for name in LONG]
+    found: dict[str, dict[str, float]] = {}
+    for row in reader:
+        where = f"{path}, line {reader.line_num}"
+        if not row:
+            continue
+        if len(row) <= max(places):
+            raise BrokenFile(f"{where}: expected {', '.join(LONG)}, got {len(row)} cells")
+        name, when, text = (row[place].strip() for place in places)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise NotFinite(f"{where}, column 'y': expected a number, got {text!r}; fill the gap")
+        if when in found.setdefault(name, {}):
+            raise UnusableData(f"{where}: {name!r} has {when} twice; expected each time once")
+        found[name][when] = value
+    if not found:
+        raise UnusableData(f"{path} holds no rows; expected some of {', '.join(LONG)}")
+    times = sorted({when for one in found.values() for when in one})
+    for name, one in found.items():
+        if missing := [when for when in times if when not in one]:
+            raise UnusableData(
+                f"{path}: {name!r} has no value at {missing[0]} ({len(missing)} such gaps), but "
+                f"others have; fill the gaps, or give the series in files of their own"
+            )
+    _require_steady(str(path), times)
+    values = np.array([[one[when] for one in found.values()] for when in times], np.float32)
+    return Timeline(values, tuple(found), tuple(times))
+
+
+def _require_steady(path: str, times: Sequence[str]) -> None:
+    """Refuse dates that do not ascend, or leave one out."""
+    read = _dates(times)
+    if read is None or len(read) < 3:
+        return
+    try:
+        steps = [b - a for a, b in pairwise(read)]
+    except TypeError as error:
+        raise UnusableData(f"{path}: some dates have a time zone, others none") from error
+    usual = timedelta(seconds=median(step.total_seconds() for step in steps))
+    for row, step in enumerate(steps):
+        if step <= timedelta(0):
+            raise UnusableData(
+                f"{path}: {times[row + 1]} follows {times[row]}; expected dates that ascend"
+            )
+        if step > 1.5 * usual:
+            raise UnusableData(
+                f"{path}: there is a gap of {step} after {times[row]}, where steps are of {usual}; "
+                f"fill it first"
+            )
+
+
+def borders(count: int, data: ForecastData) -> tuple[int, int, int]:
+    """Where the training, the validation and the test part end."""
+    if data.borders in PUBLISHED:
+        month = MONTH * PUBLISHED[data.borders]
+        ends = (12 * month, 16 * month, 20 * month)
+        if count < ends[-1]:
+            raise WrongLength(
+                f"[data] borders are {data.borders}, which need {ends[-1]:,} time steps; the "
+                f"series has {count:,}. Leave borders out to split by shares"
+            )
+        return ends
+    if data.split + data.test >= 1:
+        raise ImpossibleSetting(
+            f"[data] split {data.split} and test {data.test} leave nothing to train on"
+        )
+    # As published: training and test are rounded down, validation has the rest.
+    train = int(round(count * (1 - data.split - data.test), 6))
+    test = int(round(count * data.test, 6))
+    return train, count - test, count
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """All windows whose horizon lies in one part of a series; they may look back before it."""
+
+    name: str
+    values: Float[Array, "n C"]
+    first: int
+    """The first row that is forecast."""
+    end: int
+    context: int
+    horizon: int
+
+    def __post_init__(self) -> None:
+        if len(self) < 1:
+            start, many = max(0, self.first - self.context), self.context + self.horizon
+            raise WrongLength(
+                f"the {self.name} part has {self.end - start:,} time steps to look at, fewer than "
+                f"look-back and horizon, {self.context} + {self.horizon} = {many}; expected a "
+                f"longer series, or a smaller [model] context or horizon"
+            )
+
+    def __len__(self) -> int:
+        return max(0, self.end - max(self.first, self.context) - self.horizon + 1)
+
+    def rows(self, rows: Int[Array, " batch"]) -> tuple[Array, Array]:
+        """Look-backs and what followed: batch x context x channels, batch x horizon x channels."""
+        start = max(self.first, self.context) + np.asarray(rows)[:, None]
+        past = self.values[start + np.arange(-self.context, 0)]
+        return past, self.values[start + np.arange(self.horizon)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ForecastWindows(TwoParts[Windows]):
+    """Windows as ``past`` and ``future``, scaled."""
+
+    def examples(self, part: Windows, rows: Int[Array, " batch"], random: Generator) -> Batch:
+        past, future = part.rows(rows)
+        return {"past": past, "future": future}
+
+
+def scaled_parts(
+    timeline: Timeline, data: ForecastData, scaling: Scaling, context: int, horizon: int
+) -> tuple[Windows, Windows, Windows]:
+    """Windows to train, to validate and to test on."""
+    values, ends = scaling.apply(timeline.values), borders(len(timeline), data)
+    names = ("training", "validation", "test")
+    train, valid, test = (
+        Windows(name, values, first, end, context, horizon)
+        for name, first, end in zip(names, (0, *ends[:-1]), ends, strict=True)
+    )
+    return train, valid, test

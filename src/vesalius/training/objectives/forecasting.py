@@ -1,0 +1,144 @@
+"""The objective of forecasts: the mean square error of scaled values (P.13)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vesalius.arguments import Progress
+from vesalius.baselines.forecasting import last_value
+from vesalius.data import preprocessing, timelines
+from vesalius.data.batches import Batch, Batches, Scaling
+from vesalius.data.intervals import conformal, half_width
+from vesalius.data.settings import ForecastData
+from vesalius.errors import UnusableData
+from vesalius.families.family import OwnConfig
+from vesalius.model import Model
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import HeldOut, Objective, Source, tensors
+from vesalius.training.settings import Recipe
+
+if TYPE_CHECKING:
+    from numpy import ndarray as Array
+    from torch import Tensor
+    from torch.nn import Module
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("borders", "split", "test")
+AT_ONCE = 64
+
+
+class Forecast(Objective):
+    """Σ (ŷ − y)² over all channels and time steps of the horizon."""
+
+    data = ForecastData
+
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: ForecastData = recipe.data  # type: ignore[assignment]
+        timeline = timelines.read_timeline(data.corpus)
+        scaling = Scaling.of([timeline.values[: timelines.borders(len(timeline), data)[0]]])
+
+        def batches(config: OwnConfig) -> Batches:
+            lengths = (config.context, config.horizon)
+            train, valid, _ = timelines.scaled_parts(timeline, data, scaling, *lengths)
+            return timelines.ForecastWindows(
+                training=train, validation=valid, batch=recipe.training.batch, seed=recipe.seed
+            )
+
+        kept = {**preprocessing.kept(scaling), "channels": list(timeline.names)}
+        kept |= {"batch": recipe.training.batch, **self.changed(data, KEPT)}
+        digest = hashlib.sha256(timeline.values.tobytes()).hexdigest()
+        return Source({"channels": len(timeline.names)}, batches, digest, preprocessing=kept)
+
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
+        kept, config = self.preprocessing_of(model), model.config
+        lengths = (config.context, config.horizon)  # type: ignore[attr-defined]
+        channels: int = config.channels  # type: ignore[attr-defined]
+        data = ForecastData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
+        timeline = timelines.read_timeline(corpus)
+        if len(timeline.names) != channels:
+            raise UnusableData(
+                f"the model reads {channels} channels, but {corpus} has {len(timeline.names)}: "
+                f"{', '.join(timeline.names[:8])}"
+            )
+        scaling = preprocessing.scaling(kept, channels)
+        *_, test = timelines.scaled_parts(timeline, data, scaling, *lengths)
+        common: dict[str, Any] = {"training": test, "validation": test, "batch": AT_ONCE}
+        return HeldOut(self, timelines.ForecastWindows(**common))
+
+    def evaluated_part(self, corpus: str) -> str:
+        return "its last part, which no recipe trains on; every window, values scaled"
+
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        error = network(batch["past"]) - batch["future"]
+        return {"squares": error.square().sum(), "sizes": error.abs().sum()}, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return dict.fromkeys(("squares", "sizes"), batch["future"].size)
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """Errors over every window, and without those of the last batch that is not full."""
+        kept = model.preprocessing
+        found: dict[str, list[Array]] = {}
+        for batch, forecast in _forecasts(model, batches):
+            future = batch["future"]
+            many = future.shape[1]
+            means = errors("", forecast, future)
+            means |= errors("last value ", last_value(batch["past"], many), future)
+            if (widths := half_width(kept, 0.9, many, future.shape[2])) is not None:
+                means["within"] = (abs(forecast - future) <= widths).mean(axis=(1, 2))
+            for name, each in means.items():
+                found.setdefault(name, []).append(each)
+        whole = {name: np.concatenate(each) for name, each in found.items()}
+        full = len(whole["squares"]) // kept.get("batch", 1) * kept.get("batch", 1)
+        some = {f"published {name}": whole[name][:full] for name in ("squares", "sizes") if full}
+        return {name: float(each.mean()) for name, each in {**whole, **some}.items()}
+
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+        names = {
+            "squares": "mean_squared_error",
+            "sizes": "mean_absolute_error",
+            "published squares": "mean_squared_error_of_full_batches",
+            "published sizes": "mean_absolute_error_of_full_batches",
+            "last value squares": "mean_squared_error_of_the_last_value",
+            "last value sizes": "mean_absolute_error_of_the_last_value",
+            "within": "share_within_the_90_percent_interval",
+        }
+        return {names[name]: means[name] for name in names if name in means}
+
+    def calibrated(self, model: Model, batches: Batches) -> dict[str, Any]:
+        """Intervals from the errors on the validation part."""
+        found = _forecasts(model, batches.valid())
+        return {"intervals": conformal(np.concatenate([abs(y - b["future"]) for b, y in found]))}
+
+
+def errors(name: str, forecast: Array, future: Array) -> dict[str, Array]:
+    """The mean squared and absolute error of every window."""
+    error = forecast.astype(np.float64) - future
+    return {
+        f"{name}squares": (error**2).mean(axis=(1, 2)),
+        f"{name}sizes": np.abs(error).mean(axis=(1, 2)),
+    }
+
+
+def _forecasts(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Array]]:
+    import torch
+
+    network = model.network.eval()
+    for batch in batches:
+        with torch.no_grad():
+            given = tensors({"past": batch["past"]}, slice(None), torch.device("cpu"))
+            yield batch, network(given["past"]).numpy()
+
+
+OBJECTIVES: tuple[Objective, ...] = (
+    Forecast(
+        name="forecast",
+        title="the time steps that follow, by squared error",
+        losses=("squares",),
+    ),
+)
