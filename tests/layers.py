@@ -19,6 +19,7 @@ LAYERS = [
     {"dissection", "filling", "embedding"},
     {"traces", "examples"},
     {"generation"},
+    {"metrics", "baselines"},
     {"inputs", "capabilities", "steps", "edits", "graph", "pictures", "counting"},
     {"model"},
     {"baselines"},

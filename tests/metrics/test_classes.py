@@ -1,0 +1,79 @@
+import csv
+
+import numpy as np
+import pytest
+
+from vesalius.baselines.labelled import Tfidf
+from vesalius.errors import WrongLength
+from vesalius.metrics.classes import calibration_error, class_metrics, write_errors
+
+NAMES = ("cat", "dog", "owl")
+TRUTH = np.array([0, 0, 0, 1, 1, 2])
+PROBABILITIES = np.array(
+    [
+        *([0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.9, 0.05, 0.05]),
+        *([0.2, 0.7, 0.1], [0.5, 0.4, 0.1], [0.6, 0.3, 0.1]),
+    ]
+)
+
+
+def test_numbers_are_those_worked_out_by_hand():
+    found = class_metrics(TRUTH, PROBABILITIES, NAMES)
+    assert found.confusion.tolist() == [[2, 1, 0], [1, 1, 0], [1, 0, 0]]
+    assert found.accuracy == 3 / 6
+    cat, dog, owl = found.rows
+    assert (cat.precision, cat.recall, cat.f1) == (2 / 4, 2 / 3, pytest.approx(4 / 7))
+    assert (dog.precision, dog.recall, dog.f1) == (1 / 2, 1 / 2, 1 / 2)
+    assert (owl.f1, owl.examples, owl.mistaken_for, dog.mistaken_for) == (0, 1, "cat", "cat")
+    assert found.macro_f1 == pytest.approx((4 / 7 + 1 / 2) / 3)
+    assert "50.00% of 6 right" in repr(found)
+    assert found.to_json()["classes"][2]["name"] == "owl"
+
+
+def test_the_calibration_error_is_a_mean_of_gaps():
+    rng = np.random.default_rng(0)
+    confidence, right = rng.random(500), rng.random(500) < 0.5
+    expected = 0.0
+    for k in range(15):
+        inside = (confidence > k / 15) & (confidence <= (k + 1) / 15)
+        if inside.any():
+            gap = abs(right[inside].mean() - confidence[inside].mean())
+            expected += inside.mean() * gap
+    assert calibration_error(confidence, right) == pytest.approx(expected, abs=1e-12)
+    assert calibration_error(np.ones(4), np.array([True, True, False, True])) == 0.25
+
+
+def test_of_many_classes_the_worst_are_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"class {i}" for i in range(30)]
+    truth = rng.integers(0, 30, 600)
+    found = class_metrics(truth, rng.dirichlet(np.ones(30), 600), names)
+    picture = found.picture()
+    assert "the 20 of 30 classes with the most errors" in picture
+    found.plot(tmp_path / "confusion.png")
+    few = class_metrics(TRUTH, PROBABILITIES, NAMES).picture()
+    assert "most errors" not in few
+    assert few.count("<rect") == 5
+
+
+def test_errors_are_written_the_most_certain_first(tmp_path):
+    inputs = [f"text, {i}" for i in range(6)]
+    assert write_errors(tmp_path / "e.csv", inputs, TRUTH, PROBABILITIES, NAMES) == 3
+    rows = list(csv.DictReader((tmp_path / "e.csv").read_text().splitlines()))
+    assert [row["input"] for row in rows] == ["text, 1", "text, 5", "text, 4"]
+    assert list(rows[0].values()) == ["text, 1", "cat", "dog", "0.600000"]
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(WrongLength, match=r"6 examples x 2 classes, got 6 x 3"):
+        class_metrics(TRUTH, PROBABILITIES, NAMES[:2])
+
+
+def test_counted_words_tell_classes_apart():
+    texts = ["a red cat", "the cat sleeps", "a dog barks", "the dog runs"] * 3
+    labels = np.array([0, 0, 1, 1] * 3)
+    baseline = Tfidf(texts, labels, (["cat", "dog"], np.array([0, 1])))
+    found = baseline.probabilities(["my cat", "his dog"], classes=3)
+    assert found.argmax(1).tolist() == [0, 1]
+    np.testing.assert_allclose(found.sum(1), 1)
+    assert not found[:, 2].any()
