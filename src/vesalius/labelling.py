@@ -21,7 +21,7 @@ from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.inputs import label_kind, label_names
 from vesalius.model import Model
-from vesalius.views import Part, Shown, Table
+from vesalius.views import Part, Shown, Table, counted
 
 Text = str | tuple[str, str]
 """A text, or a pair of texts."""
@@ -124,7 +124,7 @@ def label_logits(
     whole, _ = encoded(tokenizer, firsts, seconds or None)
     rows, _ = encoded(tokenizer, firsts, seconds or None, room)
     told = [
-        f"{len(row.ids)} tokens" + ("" if row == full else f", cut from {len(full.ids)}")
+        counted(len(row.ids), "token") + ("" if row == full else f", cut from {len(full.ids)}")
         for row, full in zip(rows, whole, strict=True)
     ]
     segments = None

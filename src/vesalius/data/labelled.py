@@ -98,13 +98,13 @@ def read_labelled(
 def labelled_parts(data: LabelledData, kind: str, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
     """Texts to train on, and to validate on."""
     whole = read_labelled(training_file(data.corpus), data, kind)
+    _require_learnable(whole, kind)
     if data.valid is not None:
         training = whole
         validation = read_labelled(data.valid, data, kind, whole.names if whole.names else None)
         _require_apart(training, validation)
     else:
         training, validation = split(whole, data.split, seed)
-    _require_learnable(training, kind)
     if data.examples is not None:
         training = few(training, data.examples, seed)
     return training, validation
