@@ -20,6 +20,6 @@ LAYERS = [
     {"families"},
     {"equations", "recipes", "specimens"},
     {"notebooks"},
-    {"extras", "machine", "views", "arguments"},
+    {"extras", "machine", "parallel", "views", "arguments"},
     {"errors"},
 ]
