@@ -104,7 +104,18 @@ def classify(
 ) -> Classification | list[Classification]: ...
 
 
-def classify(model: ModelLike, given: Any, raw: bool = False, invert: bool = False) -> Any:
+@overload
+def classify(
+    model: ModelLike, given: list[Text], raw: bool = False, invert: bool = False
+) -> list[Result]: ...
+
+
+def classify(
+    model: ModelLike,
+    given: "Source | Sources | list[Text]",
+    raw: bool = False,
+    invert: bool = False,
+) -> Result | list[Classification] | list[Result]:
     """The classes of a text, an image or a series: a ``Classification``, or a list of several.
 
     ``given`` is a text, a pair of texts, or for models of images and series an array or a file
@@ -117,9 +128,9 @@ def classify(model: ModelLike, given: Any, raw: bool = False, invert: bool = Fal
     if not reads_arrays(model):
         if raw or invert:
             raise WrongKind(f"raw and invert are for images and series, not {model.family}")
-        several = isinstance(given, list)
-        found = classify_texts(model, given if several else [given])
-        return found if several else found[0]
+        texts: Any = given if isinstance(given, list) else [given]
+        found = classify_texts(model, texts)
+        return found if isinstance(given, list) else found[0]
     if not class_names(model):
         raise WrongKind(
             f"this {model.family} tells no classes apart: it has no head for them; "

@@ -18,7 +18,7 @@ from vesalius.data.labelled import labelled_parts
 from vesalius.data.settings import LabelledData
 from vesalius.errors import ImpossibleSetting, UnknownSetting, WrongKind, nearest
 from vesalius.families import family_of
-from vesalius.families.config import Config
+from vesalius.families.config import Config, Setting
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import changed, recipe, write_recipe
@@ -106,7 +106,7 @@ def finetune(
     changes: Mapping[str, str] | None = None,
     callbacks: "Iterable[Callback]" = (),
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Setting,
 ) -> FineTuned:
     """Train a model on a table of labelled texts: CSV, TSV or JSON lines with named columns.
 
