@@ -39,10 +39,12 @@ from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
 from vesalius.figures import PARTS, Figure, figure
 from vesalius.filling import Filling, NextSentence
+from vesalius.finetuning import FineTuned
 from vesalius.forecasting import Forecast
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
+from vesalius.labelling import Labels, Value
 from vesalius.model import Model
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
@@ -118,13 +120,13 @@ def picture_of_count() -> str:
 
 
 EVERYTHING: dict[str, dict[str, int]] = {
-    "gpt2": {"tied": False},
+    "gpt2": {"tied": False, "labels": 2},
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
     "tst": {},
     "patchtst": {"end_padding": False},
-    "lstm": {"tied": False, "output_bias": True},
-    "rnn": {"tied": False, "output_bias": True},
+    "lstm": {"tied": False, "output_bias": True, "labels": 2},
+    "rnn": {"tied": False, "output_bias": True, "labels": 2},
     "ffnn": {"output_bias": True},
 }
 """The families that other libraries have too, with all arrays that they can have."""
@@ -281,7 +283,8 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Forecast, Inspection)
+RESULTS += (NextSentence, Embeddings, Classification, Labels, Value, FineTuned, Forecast)
+RESULTS += (Inspection,)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Projection, Contexts)
 

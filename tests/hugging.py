@@ -12,6 +12,7 @@ WITHIN = 1e-5  # of the largest: single precision through a few layers; a wrong 
 
 GPT2 = {"vocab_size": 31, "n_positions": 20, "n_embd": 24, "n_layer": 3, "n_head": 4}
 GPT2 |= {"n_inner": 40, "bos_token_id": 0, "eos_token_id": 1}
+SENTENCES = {"num_labels": 3, "pad_token_id": 31}  # which no text has
 ENCODER = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4}
 ENCODER |= {"intermediate_size": 40}
 BERT = {**ENCODER, "vocab_size": 31, "max_position_embeddings": 20, "type_vocab_size": 3}
@@ -21,6 +22,7 @@ IMAGEGPT = {k: v for k, v in GPT2.items() if "token_id" not in k}
 KINDS = {
     "GPT2Model": ("GPT2Config", GPT2),
     "GPT2LMHeadModel": ("GPT2Config", GPT2),
+    "GPT2ForSequenceClassification": ("GPT2Config", {**GPT2, **SENTENCES}),
     "ImageGPTForCausalImageModeling": ("ImageGPTConfig", IMAGEGPT),
     "BertModel": ("BertConfig", BERT),
     "BertForPreTraining": ("BertConfig", BERT),
@@ -33,6 +35,10 @@ KINDS = {
     "ViTForMaskedImageModeling": ("ViTConfig", {**VIT, "encoder_stride": 4}),
     "ViTForImageClassification": ("ViTConfig", VIT),
 }
+
+
+LABELLED_LAST = ("GPT2ForSequenceClassification",)
+"""Whose logits are not what the call of our network gives."""
 
 
 def peer(kind, dtype=torch.float32, **changes):
@@ -127,6 +133,7 @@ def same_outputs(kind, theirs, model, **shape):
     with torch.no_grad():
         expected = theirs(**given, output_hidden_states=True)
     states, out = states_of(model.network, ours)
+    out = model.network.labels(*ours).detach() if kind in LABELLED_LAST else out
     named = outputs_of(kind, out)
     if "GPT" in kind:  # whose last states are given normalised
         states[-1] = model.network.hidden(*ours).detach()

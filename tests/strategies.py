@@ -28,7 +28,9 @@ TRANSFORMER = {
     "causal": st.booleans(),
     "tied": st.booleans(),
 }
+HEADED = {**TRANSFORMER, "labels": st.sampled_from([0, 3])}
 RECURRENT = {
+    "labels": st.sampled_from([0, 3]),
     "vocabulary": width,
     "embedding": width,
     "layers": st.integers(1, 3),
@@ -68,8 +70,8 @@ ANY = {
     ),
     "rnn": joined(LSTM, ACTIVATION),
     "lstm": LSTM,
-    "transformer": st.fixed_dictionaries(TRANSFORMER),
-    "gpt2": st.fixed_dictionaries(TRANSFORMER),
+    "transformer": st.fixed_dictionaries(HEADED),
+    "gpt2": st.fixed_dictionaries(HEADED),
     "igpt": st.fixed_dictionaries(TRANSFORMER),
     "bert": joined(
         st.fixed_dictionaries({**BLOCKS, **WORDS, "segments": width}), st.sampled_from(BERT_HEADS)
@@ -160,7 +162,7 @@ def filled(config, seed=0, dtype="float64"):
 def logits(config, theta, Omega):
     """The logits of a language model by its equations."""
     family = family_of(config)
-    (name,) = family.outputs(config)
+    name = next(iter(family.outputs(config)))
     with tracing(name) as steps:
         family.run(theta, Omega, config.symbols())
     return steps[name]

@@ -57,7 +57,7 @@ def test_labels_of_a_file_are_compared(tmp_path):
 
 
 def test_models_without_classes_or_scaling_say_so(vit):
-    with pytest.raises(WrongKind, match="classify needs a model of vit or tst, this is gpt2"):
+    with pytest.raises(WrongKind, match="this gpt2 has no head that labels texts"):
         classify(filled(small("gpt2")), [1, 2])
     with pytest.raises(WrongKind, match="tells no classes apart"):
         classify(filled(small("vit", classes=0)), PIXELS)

@@ -41,6 +41,19 @@ def test_gpt2_costs_what_pytorch_counts(length, batch):
     check(config, lambda: model(ids).logits, torch.Tensor.sum, length, batch)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "transformer", "rnn", "lstm"])
+def test_a_label_head_costs_what_pytorch_counts(family):
+    bare = configuration(family, vocabulary=50, embedding=24)
+    headed = bare.change(labels=5)
+    states = torch.randn(3, 24, requires_grad=True)
+    head = torch.nn.Linear(24, 5, bias=False)
+    a, b = cost(bare, 7, 3), cost(headed, 7, 3)
+    assert b.forward - a.forward == counted_by_pytorch(lambda: head(states))
+    assert b.training_step - a.training_step == counted_by_pytorch(
+        lambda: head(states), torch.Tensor.sum
+    )
+
+
 @pytest.mark.parametrize(("length", "batch"), [(7, 1), (5, 3)])
 def test_bert_with_both_heads_costs_what_pytorch_counts(length, batch):
     config = configuration("bert", **BLOCKS, vocabulary=50, context=7, mlm_head=True, nsp_head=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import vesalius as vs
 from vesalius.extras import EXTRAS
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +45,8 @@ WORK = [
     ["next-sentence", "bert", "It rained.", "He ran."],
     ["evaluate", "gpt", "TEXT"],
     ["evaluate", "bert", "TEXT"],
+    ["classify", "LABELLED", "He shook"],
+    ["evaluate", "LABELLED", "TABLE"],
 ]
 NEED = {
     "torch": [
@@ -65,6 +68,15 @@ def plain(tmp_path_factory):
     (folder / "series.ts").write_text("@univariate true\n@classLabel true a\n@data\n1,2:a\n")
     places["TEXT"] = str(folder / "text.txt")
     (folder / "text.txt").write_text("He shook his head and said nothing.\n")
+    places |= {"LABELLED": str(folder / "labelled"), "TABLE": str(folder / "table.csv")}
+    (folder / "table.csv").write_text("text,label\nHe shook,yes\nShe ran,no\n")
+    gpt = vs.load("gpt")
+    head = {"label_head.weight": np.ones((2, 256), np.float32)}
+    kept = {"labels": "classes", "names": ["yes", "no"]}
+    config = gpt.config.change(labels=2)
+    vs.Model(config, {**gpt.state, **head}, gpt.tokenizer, preprocessing=kept).save(
+        folder / "labelled"
+    )
     (folder / "pickled").mkdir()
     (folder / "pickled" / "pytorch_model.bin").write_bytes(b"weights")
     commands = [*WORK, *(command for some in NEED.values() for command in some)]

@@ -21,6 +21,8 @@ MODELS = {
     "post-norm, fixed positions": ("transformer", SMALL | {"heads": 3, "layers": 2}),
     "many heads": ("gpt2", SMALL | {"heads": 12, "layers": 6, "tied": False}),
     "more heads than are drawn": ("gpt2", SMALL | {"embedding": 33, "heads": 33, "layers": 1}),
+    "gpt2, labels": ("gpt2", SMALL | {"heads": 3, "layers": 1, "labels": 3}),
+    "lstm, labels": ("lstm", SMALL | {"layers": 1, "labels": 3}),
     "bert, whole": ("bert", SMALL | {"layers": 2, "heads": 3, "mlm_head": True, "nsp_head": True}),
     "bert, its backbone": ("bert", SMALL | {"layers": 2, "heads": 3}),
     "bert, labels": ("bert", SMALL | {"layers": 1, "heads": 3, "labels": 3}),

@@ -123,6 +123,7 @@ def test_the_public_names_are_those():
         "families",
         "figure",
         "fill",
+        "finetune",
         "forecast",
         "from_trace",
         "gates",

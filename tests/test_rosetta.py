@@ -31,13 +31,13 @@ from vesalius.model import Model
 PAGE = (Path(__file__).parents[1] / "docs" / "rosetta.md").read_text()
 
 EVERYTHING = {
-    "gpt2": {"tied": False},
+    "gpt2": {"tied": False, "labels": 2},
     "bert": {"mlm_head": True, "nsp_head": True, "labels": 2},
     "vit": {"pooler": True, "masked_patch_head": True},
     "tst": {},
     "patchtst": {"end_padding": False},
-    "lstm": {"tied": False, "output_bias": True},
-    "rnn": {"tied": False, "output_bias": True},
+    "lstm": {"tied": False, "output_bias": True, "labels": 2},
+    "rnn": {"tied": False, "output_bias": True, "labels": 2},
     "ffnn": {"output_bias": True},
 }
 BERT = configuration("bert", vocabulary=29, context=9, mlm_head=True, **SMALL)
@@ -45,8 +45,8 @@ TST = configuration("tst", channels=4, context=6, outputs=5, **SMALL)
 TABLES = [("Keras", GPT2), ("Keras", BERT), ("nanoGPT", GPT2), ("timm", VIT)]
 TABLES.append(("mvts_transformer", TST))
 LACKING = {
-    ("Keras", "gpt2"): {"output"},
-    ("nanoGPT", "gpt2"): {"output"},
+    ("Keras", "gpt2"): {"output", "label_head"},
+    ("nanoGPT", "gpt2"): {"output", "label_head"},
     ("Keras", "bert"): {"nsp_head", "label_head"},
     ("timm", "vit"): {"pooler", "mask_token", "patch_head"},
     ("Hugging Face", "gpt2"): set(),
@@ -54,10 +54,10 @@ LACKING = {
     ("Hugging Face", "vit"): set(),
     ("Hugging Face", "patchtst"): set(),
     ("mvts_transformer", "tst"): set(),
-    ("PyTorch", "lstm"): {"embedding", "output", "output_bias"},
-    ("Keras", "lstm"): {"embedding", "output", "output_bias"},
-    ("PyTorch", "rnn"): {"embedding", "output", "output_bias"},
-    ("Keras", "rnn"): {"embedding", "output", "output_bias"},
+    ("PyTorch", "lstm"): {"embedding", "output", "output_bias", "label_head"},
+    ("Keras", "lstm"): {"embedding", "output", "output_bias", "label_head"},
+    ("PyTorch", "rnn"): {"embedding", "output", "output_bias", "label_head"},
+    ("Keras", "rnn"): {"embedding", "output", "output_bias", "label_head"},
     ("PyTorch", "ffnn"): {"embedding"},
     ("Keras", "ffnn"): {"embedding"},
 }

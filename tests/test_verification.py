@@ -50,6 +50,8 @@ def test_a_model_that_was_just_created_agrees(family):
         ("transformer", {"variant": 2, "causal": False, "activation": "gelu_tanh"}),
         ("rnn", {"activation": "sigmoid"}),
         ("lstm", {"hidden": 5, "tied": False, "output_bias": True}),
+        ("gpt2", {"labels": 3}),
+        ("lstm", {"labels": 3}),
         ("bert", {"labels": 3, "labelled": "sequence"}),
         ("bert", {"labels": 3, "labelled": "tokens"}),
         ("bert", {"labels": 2, "labelled": "span", "pooler": False, "nsp_head": False}),
@@ -69,6 +71,7 @@ def test_other_configurations_agree_too(family, changes):
 TRANSFORMERS = [
     ("gpt2", {}, {"H[0]", "H[1]", "H_e", "mu[1,1]", "mu[2,3]", "Z"}),
     ("gpt2", {"tied": False, "activation": "gelu"}, {"H[1]", "Z"}),
+    ("gpt2", {"labels": 3}, {"H[1]", "z"}),
     ("igpt", {}, {"H[1]", "Z"}),
     (
         "igpt",

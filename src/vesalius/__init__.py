@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from vesalius.figures import figure as figure
     from vesalius.filling import fill as fill
     from vesalius.filling import next_sentence as next_sentence
+    from vesalius.finetuning import finetune as finetune
     from vesalius.forecasting import forecast as forecast
     from vesalius.generation.decoding import generate as generate
     from vesalius.inspection import inspect as inspect
@@ -79,6 +80,7 @@ _NAMES = {
     "families": ("configuration", "random_parameters"),
     "figures": ("figure",),
     "filling": ("fill", "next_sentence"),
+    "finetuning": ("finetune",),
     "forecasting": ("forecast",),
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),

@@ -1,21 +1,34 @@
-"""The classes of images and series, with names and probabilities: what ``vesalius classify`` shows.
+"""The classes of texts, images and series, with names and probabilities: ``vesalius classify``.
 
-The forward pass is that of the equations; the input is prepared as in training.
+Images and series go through the equations, prepared as in training; texts are left to
+``labelling``, with the labels and values that they may have in place of classes.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from vesalius.arguments import Progress
 from vesalius.capabilities import require_served
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
-from vesalius.inputs import Input, class_names, read_inputs
+from vesalius.inputs import Input, class_names, label_kind, read_inputs, reads_arrays
+from vesalius.labelling import (
+    Candidate,
+    Labels,
+    Text,
+    Value,
+    label_logits,
+    named,
+    probabilities,
+    ranked,
+    value_of,
+)
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.views import Part, Shown, Table
 
@@ -25,21 +38,12 @@ if TYPE_CHECKING:
     Sources = list[str] | list[Path] | list[Array] | tuple[str | Path | Array, ...]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One class, and how likely it is."""
-
-    number: int
-    name: str
-    probability: float
-
-
 @dataclass(frozen=True, repr=False)
 class Classification(Shown):
-    """The classes of one image or series, the likeliest first."""
+    """The classes of one text, image or series, the likeliest first."""
 
     source: str
-    """The file, and which of those in it."""
+    """The text, or the file and which of those in it."""
     candidates: tuple[Candidate, ...]
     prepared: str
     """What was done to the input before the model read it."""
@@ -65,8 +69,12 @@ class Classification(Shown):
         label = "" if self.label is None else f"; its file says {self.label}"
         return f"Classification: {best}{label}\n  input: {self.prepared}"
 
-    def view(self) -> Iterator[Part]:
-        rows = [(c.name, f"{c.probability:.4f}") for c in self.candidates]
+    def told(self, top: int | None = None) -> list[str]:
+        """The likeliest classes, in words."""
+        return [f"{c.name} {c.probability:.4f}" for c in self.candidates[:top]]
+
+    def view(self, top: int | None = None) -> Iterator[Part]:
+        rows = [(c.name, f"{c.probability:.4f}") for c in self.candidates[:top]]
         yield Table(("class", "probability"), rows, right=(1,), title=self.source)
         yield f"input: {self.prepared}"
 
@@ -81,6 +89,9 @@ class Classification(Shown):
         }
 
 
+Result = Classification | Labels | Value
+
+
 @overload
 def classify(
     model: ModelLike, given: "Sources", raw: bool = False, invert: bool = False
@@ -93,16 +104,33 @@ def classify(
 ) -> Classification | list[Classification]: ...
 
 
+@overload
 def classify(
-    model: ModelLike, given: "Source | Sources", raw: bool = False, invert: bool = False
-) -> Classification | list[Classification]:
-    """The classes of an image or a series: a ``Classification``, or a list where there are several.
+    model: ModelLike, given: list[Text], raw: bool = False, invert: bool = False
+) -> list[Result]: ...
 
-    ``given`` is an array, a file (.png, .jpg, .npy; .ts, .csv, .npy), or a list of these. ``raw``
-    leaves the numbers as they are; ``invert`` turns dark into bright.
+
+def classify(
+    model: ModelLike,
+    given: "Source | Sources | list[Text]",
+    raw: bool = False,
+    invert: bool = False,
+) -> Result | list[Classification] | list[Result]:
+    """The classes of a text, an image or a series: a ``Classification``, or a list of several.
+
+    ``given`` is a text, a pair of texts, or for models of images and series an array or a file
+    (.png, .jpg, .npy; .ts, .csv, .npy); or a list of these. ``raw`` leaves the numbers of arrays as
+    they are; ``invert`` turns dark into bright. Models that tell several labels of a text at once
+    give ``Labels``, models of values a ``Value``.
     """
     model = loaded(model)
     require_served(model, "classify")
+    if not reads_arrays(model):
+        if raw or invert:
+            raise WrongKind(f"raw and invert are for images and series, not {model.family}")
+        texts: Any = given if isinstance(given, list) else [given]
+        found = classify_texts(model, texts)
+        return found if isinstance(given, list) else found[0]
     if not class_names(model):
         raise WrongKind(
             f"this {model.family} tells no classes apart: it has no head for them; "
@@ -118,13 +146,27 @@ def classify(
         isinstance(one, str | os.PathLike | np.ndarray) for one in given
     )
     sources: Any = given if several else [given]
-    found = [one for source in sources for one in read_inputs(model, source, raw, invert)]
-    if not found:
+    inputs = [one for source in sources for one in read_inputs(model, source, raw, invert)]
+    if not inputs:
         raise EmptySequence("expected an image or a series, got none")
-    results = [_classified(model, one) for one in found]
+    results = [_classified(model, one) for one in inputs]
     return results if several or len(results) > 1 else results[0]
 
 
 def _classified(model: Model, given: Input) -> Classification:
     candidates = tuple(Candidate(*row) for row in dissect(model, given, only="z").classes())
     return Classification(given.source, candidates, given.prepared, given.label, given.hint)
+
+
+def classify_texts(
+    model: Model, texts: Sequence[Text], progress: Progress | None = None
+) -> list[Result]:
+    """What a label head tells of each text."""
+    logits, told = label_logits(model, texts, progress)
+    kind, sources = label_kind(model), [named(text) for text in texts]
+    if kind == "values":
+        values = [value_of(model, float(row[0])) for row in logits]
+        return [Value(*one) for one in zip(sources, values, told, strict=True)]
+    ranks = [ranked(model, row) for row in probabilities(model, logits)]
+    make = Labels if kind == "labels" else Classification
+    return [make(*one) for one in zip(sources, ranks, told, strict=True)]

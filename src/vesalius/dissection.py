@@ -99,7 +99,8 @@ def read(
         ids = _ids(model, text) if pair is None else pair.ids
         given = OneHot(ids, model.parameters.E.shape[1])
         more: dict[str, Any] = {} if pair is None else {"segments": pair.segments}
-        return Reading(model, given, ids, more, {"given": np.asarray(ids), **more})
+        about = {"given": np.asarray(ids), "classes": class_names(model)}
+        return Reading(model, given, ids, more, {**about, **more})
     index = None if index is None else arguments.whole("index", index, least=0)
     found = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)
     about = {"classes": class_names(model), "prepared": found.prepared, "given": found.values}

@@ -154,7 +154,8 @@ def evaluate(
     stride = None if stride is None else arguments.whole("stride", stride, least=1)
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
-    if family_of(model.config).predicts_text:
+    labelled = any(o.labels_of(corpus) and o.serves(model) for o in OBJECTIVES.values())
+    if family_of(model.config).predicts_text and not labelled:
         return _every_token(model, corpus, stride, progress or silent)
     if stride is not None:
         raise WrongKind(f"stride is for models of the next token, not for {model.family}")
@@ -278,7 +279,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
     measured, examples = list[str](), 0
     unknown: int | None = None
     numbers: dict[str, float] = {}
-    for objective in _objectives(model):
+    for objective in _objectives(model, corpus):
         held_out = objective.held_out(model, corpus, progress)
         served, counted = held_out.objective, list[int]()
         given = _counted(model, held_out.batches, counted)
@@ -290,16 +291,13 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
     return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
 
 
-def _objectives(model: Model) -> list[Objective]:
-    """The objectives whose heads a model has; mlm is left out where mlm+nsp is among them."""
-    parts = {name.partition(".")[0] for name in model.state}
-    fitting = [
-        objective
-        for objective in OBJECTIVES.values()
-        if objective.name in family_of(model.config).objectives
-        and parts.issuperset(objective.heads)
-        and all(getattr(model.config, name) == v for name, v in objective.settings.items())
-    ]
+def _objectives(model: Model, corpus: str) -> list[Objective]:
+    """The objectives whose heads a model has; mlm is left out where mlm+nsp is among them.
+
+    Of a model with heads for labels and for words, a table is for the labels.
+    """
+    fitting = [objective for objective in OBJECTIVES.values() if objective.serves(model)]
+    fitting = [objective for objective in fitting if objective.labels_of(corpus)] or fitting
     if not fitting:
         heads = [OBJECTIVES[name].title for name in family_of(model.config).objectives]
         raise WrongKind(

@@ -88,8 +88,19 @@ def position_names(model: Model, given: Input) -> list[str]:
     return steps + ["pad"] * (0 if s["series"] else s["n_max"] - len(steps))
 
 
+def label_kind(model: Model) -> str:
+    """What a model's labels are: classes, several labels at once, values; empty without a head."""
+    labels = family_of(model.config).classes(model.config)
+    return preprocessor.label_kind(model.preprocessing, model.origin, labels) if labels else ""
+
+
 def class_names(model: Model) -> list[str]:
     """What the classes of a model are called; none where it tells no classes apart."""
+    return label_names(model) if label_kind(model) == "classes" else []
+
+
+def label_names(model: Model) -> list[str]:
+    """What the labels of a model are called, whatever they are; none where it has no head."""
     classes = family_of(model.config).classes(model.config)
     if not classes:
         return []

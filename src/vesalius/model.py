@@ -233,7 +233,10 @@ class Model(Shown):
             raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
         if layout == "huggingface":
             names = self.preprocessing.get("names") or ()
-            config = huggingface.write_config(self.config, self.origin, names)
+            problem = preprocessor.LABELS.get(self.preprocessing.get("labels", ""))
+            config = huggingface.write_config(self.config, self.origin, names, problem)
+            if problem is not None and self.ends and config.get("pad_token_id") is None:
+                config["pad_token_id"] = min(self.ends)  # without one, theirs reads one text a time
             if "eos_token_id" in config and config["eos_token_id"] is None and self.ends:
                 ends = sorted(self.ends)
                 config["eos_token_id"] = ends if len(ends) > 1 else ends[0]

@@ -52,7 +52,7 @@ def find(name: object, weights: bool = True) -> Found:
         if not is_folder(name):
             _require_no_file(name)
             raise UnknownModel(f"there is no folder {str(name)!r}; expected one with config.json")
-        return Found("folder", str(name), Path(name))
+        return _in_folder(name)
     if not isinstance(name, str):
         raise WrongKind(
             f"expected a model, its name, or its folder, got {name!r} of type {type(name).__name__}"
@@ -69,7 +69,14 @@ def find(name: object, weights: bool = True) -> Found:
             f"{name!r} is {MEANINGS[known.kind]} and a folder here; "
             f"say {known.kind}:{name} or .{os.sep}{name}"
         )
-    return Found("folder", name, Path(name))
+    return _in_folder(name)
+
+
+def _in_folder(name: str | os.PathLike[str]) -> Found:
+    """The model of a folder, or the one that the run in it came to."""
+    folder = Path(name)
+    run = not (folder / "config.json").exists() and (folder / "model" / "config.json").exists()
+    return Found("folder", str(name), folder / "model" if run else folder)
 
 
 def _known(name: str, weights: bool) -> Found | None:

@@ -189,7 +189,7 @@ class Trace(Mapping[str, Array], Shown):
         return self._ranked(odds[:, position], count)
 
     def classes(self, count: int | None = None) -> list[tuple[int, str, float]]:
-        """The classes of an image or series: number, name and probability, the likeliest first."""
+        """The classes of the input: number, name and probability, the likeliest first."""
         if not self.class_names:
             raise WrongKind(f"this {self.family} tells no classes apart; it has no head for them")
         if "z" not in self:
@@ -201,6 +201,8 @@ class Trace(Mapping[str, Array], Shown):
 
     def best(self, count: int) -> list[tuple[int, str, float]]:
         """The likeliest classes or words, whichever the model tells; none where it tells none."""
+        if self.tells_labels and not self.class_names:
+            return []
         try:
             return self.classes(count) if self.class_names else self.likeliest(count)
         except UnknownStep:  # no head, or not recorded
@@ -292,8 +294,17 @@ class Trace(Mapping[str, Array], Shown):
         return attended
 
     @property
+    def tells_labels(self) -> bool:
+        """Whether a head labels the whole input: then its logits z are what the model is for."""
+        config = None if self.model is None else self.model.config
+        head = config is not None and bool(family_of(config).classes(config))
+        return "z" in self.steps.passed and (bool(self.class_names) or head)
+
+    @property
     def tells_odds(self) -> bool:
         """Whether what the model gives are words or classes, which have probabilities."""
+        if self.tells_labels:
+            return bool(self.class_names)
         words = "Y_hat" in self.steps.passed or "y_hat" in self.steps.passed
         return words or bool(self.class_names)
 

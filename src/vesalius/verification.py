@@ -172,6 +172,8 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
     network, heads = model.network, model.config.symbols().get("M", 1)
     import torch
 
+    from vesalius.models.labels import results
+
     found: dict[str, Array] = {}
     hooks = []
 
@@ -190,7 +192,7 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
             watch(part, partial(found.__setitem__, f"{letter}[{l}]"))
     try:
         with torch.no_grad():
-            result = network(batch_of(model, given))
+            result = results(network, batch_of(model, given))
     finally:
         for hook in hooks:
             hook.remove()

@@ -59,7 +59,6 @@ def test_our_own_layout_may_have_extra_tensors_too(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "tensor", "said"),
     [
-        ("GPT2LMHeadModel", "score.weight", "the head of GPT2ForSequenceClassification"),
         ("GPT2LMHeadModel", "qa_outputs.bias", "the head of GPT2ForQuestionAnswering"),
         ("ViTModel", "vit.embeddings.mask_token", "masked image modelling, whose decoder is not"),
     ],

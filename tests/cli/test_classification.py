@@ -49,11 +49,11 @@ def test_many_series_have_a_row_each_and_what_is_right_is_counted(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gpt", "shirt.png"], "classify needs a model of vit or tst"),
+        (["gpt", "shirt.png"], "this gpt2 has no head that labels texts"),
         (["vit", "voices.ts"], "cannot be read as an image; expected a file of .png"),
         (["tst", "shirt.png"], "cannot be read as a series; expected a file of .ts"),
         (["vit", "nowhere.png"], "there is no file"),
-        (["vit"], "Missing argument 'FILE...'"),
+        (["vit"], "expected TEXT or FILE, or --file"),
     ],
 )
 def test_what_cannot_be_classified_is_one_line_and_exit_code_2(place, arguments, message):

@@ -21,13 +21,20 @@ from vesalius.equations import (
     label_logits,
     nsp_logits,
     patches,
+    tracing,
     tst_outputs,
     tst_series,
     vit_class_logits,
     vit_patches,
     vit_states,
 )
-from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongLength
+from vesalius.errors import (
+    ImpossibleSetting,
+    SequenceTooLong,
+    TokenOutOfRange,
+    WrongKind,
+    WrongLength,
+)
 from vesalius.families import configuration, family_of, names
 from vesalius.families.ffnn import FeedforwardConfig
 
@@ -74,6 +81,40 @@ def test_a_language_model_of_any_shape_computes_its_equations(family, data):
     for sequence, found in zip(ids, ours, strict=True):
         Omega = OneHot(sequence, config.vocabulary)
         agree(found.T, logits(config, model.parameters, Omega), WITHIN)
+
+
+@pytest.mark.parametrize("family", ["rnn", "lstm", "transformer", "gpt2"])
+@settings(max_examples=10)
+@given(data=st.data())
+def test_a_label_head_reads_the_last_token_that_is_no_padding(family, data):
+    config = data.draw(configurations(family)).change(labels=3)
+    seed = data.draw(seeds)
+    n = draw_length(data, config)
+    model, rng = filled(config, seed), np.random.default_rng(seed)
+    ids = rng.integers(config.vocabulary, size=(3, n))
+    lengths = rng.integers(1, n + 1, size=3)
+    real = np.arange(n) < lengths[:, None]
+    with torch.no_grad():
+        padded = model.network.labels(torch.tensor(ids), torch.tensor(real)).numpy()
+        whole = model.network.labels(torch.tensor(ids)).numpy()
+    for b, length in enumerate(lengths):
+        for found, read in ((padded[b], ids[b, :length]), (whole[b], ids[b])):
+            with tracing("z") as steps:
+                family_of(config).run(
+                    model.parameters, OneHot(read, config.vocabulary), config.symbols()
+                )
+            agree(found, steps["z"], WITHIN)
+    assert (
+        count(config).total - count(config.change(labels=0)).total
+        == model.state["label_head.weight"].size
+    )
+
+
+def test_labels_are_refused_where_there_is_no_head():
+    with pytest.raises(WrongKind, match="no label head"):
+        filled(small("gpt2")).network.labels(torch.tensor([[1, 2]]))
+    with pytest.raises(ImpossibleSetting, match="labels must be below 1"):
+        small("igpt", labels=2)
 
 
 @settings(max_examples=25)

@@ -22,6 +22,24 @@ SMALL = {
         {**BLOCKS, "context": 24},
         {**WORDS, "tokenizer": "word-pieces", "vocabulary": 300},
     ),
+    "gpt2 classes": (
+        "gpt2",
+        "text-classes",
+        {**BLOCKS, "context": 12, "tied": False},
+        {"tokenizer": "byte-pairs", "vocabulary": 280, "balance": True},
+    ),
+    "bert labels": (
+        "bert",
+        "text-labels",
+        {**BLOCKS, "context": 24},
+        {"vocabulary": 60, "second": "second", "label": "tags", "balance": True},
+    ),
+    "lstm values": (
+        "lstm",
+        "text-values",
+        {"embedding": 16, "output_bias": True},
+        {"tokenizer": "words", "label": "value"},
+    ),
     "vit": ("vit", "image-classes", {**BLOCKS, "patch": 4}, {"shift": 2, "mirror": True}),
     "vit patches": ("vit", "masked-patches", {**BLOCKS, "patch": 4, "classes": 0}, {}),
     "igpt": ("igpt", "next-pixel", BLOCKS, {"side": 4, "levels": 4}),
@@ -43,6 +61,8 @@ def small_recipe(name, folder, dropout=0.1, changes=None, **training):
         data = {**data, "corpus": str(write_images(folder))}
     if family == "tst":
         data = {**data, "corpus": str(write_series(folder, objective == "series-values"))}
+    if objective.startswith("text-"):
+        data = {**data, "corpus": str(write_texts(folder))}
     how = {"steps": 50, "batch": 4, "warmup": 5, "evaluate_every": 25, "validate_on": 32}
     how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
     said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
@@ -78,5 +98,23 @@ def write_series(folder, numbers=False):
         channels = rng.normal(loc=number % 2, size=(2, int(rng.integers(4, 9))))
         values = ":".join(",".join(f"{value:.4f}" for value in channel) for channel in channels)
         lines.append(f"{values}:{channels.mean() if numbers else 'ab'[number % 2]}")
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+TOPICS = {"card": "lost stolen card wallet", "rate": "exchange rate money euro", "app": "phone app"}
+
+
+def write_texts(folder, count=40):
+    """Texts of three classes of different sizes, with tags, a second text and a number each."""
+    rng, file = np.random.default_rng(0), folder / "texts.jsonl"
+    lines = []
+    for number in range(count):
+        topic = ["card", "rate", "card", "app"][number % 4]
+        words = rng.choice(TOPICS[topic].split(), int(rng.integers(1, 7)))
+        tags = [topic, *(["long"] if len(words) > 3 else [])]
+        row = {"text": " ".join(words), "label": topic, "tags": tags, "group": number // 5}
+        row |= {"second": f"and {words[0]}", "value": float(len(words) * 10 + 100)}
+        lines.append(json.dumps(row))
     file.write_text("\n".join(lines) + "\n")
     return file

@@ -156,7 +156,8 @@ def note_unequal(
 
 def outcomes(a: Trace, b: Trace, top: int, notes: list[str]) -> list[Outcome]:
     """KL divergences, and the words of ``top`` that come and go; none where no words are told."""
-    step = next((s for s in ("Z", "z") if s in a and s in b), None)
+    labels = a.tells_labels and b.tells_labels
+    step = next((s for s in ("zZ" if labels else "Zz") if s in a and s in b), None)
     told = step is not None and all(
         trace.class_names or "Y_hat" in trace or "y_hat" in trace for trace in (a, b)
     )

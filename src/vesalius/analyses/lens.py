@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments, pictures
-from vesalius.analyses.targets import OUTPUTS, Target, Wanted, column_of, find
+from vesalius.analyses.targets import Target, Wanted, column_of, find, output_of
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
@@ -231,15 +231,16 @@ def _logits(trace: Trace, depths: Sequence[str], depth: str) -> Array:
     So the last is the model's own, whatever was edited behind its last layer.
     """
     logits = trace.read_logits(depth)
-    output = next((name for name in OUTPUTS if name in trace), None)
-    if depth == depths[-1] and output is not None and trace[output].shape == logits.shape:
-        return trace[output]
+    output = output_of(trace)
+    own = trace[output] if output is not None and output in trace else None
+    if depth == depths[-1] and own is not None and own.shape == logits.shape:
+        return own
     return logits
 
 
 def _target(trace: Trace, wanted: Wanted, position: int | None) -> Target:
     target = find(trace, wanted, position)
-    output = next(name for name in OUTPUTS if name in trace.steps.passed)
+    output = output_of(trace)
     if target.step != output:
         raise WrongKind(f"the lens reads {output} at every depth; {target.step} is none of it")
     return target

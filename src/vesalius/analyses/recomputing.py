@@ -233,10 +233,14 @@ class LongTrace(Trace):
                 if step.symbol not in OUTPUTS or first == 0:
                     blocks.setdefault(step.name, []).append(step.value)
             kinds = kinds or found
+        headed = any(np.ndim(step.value) == 1 for step in kinds)
+        ended = self.held.outputs(ends(n), watch) if headed else kinds
         for step in kinds:
             value: Any = blocks[step.name][0]
             if step.symbol in OUTPUTS:
                 value = Columns((len(value), n), value.dtype, self._column_of(step.name))
+            elif np.ndim(value) == 1:
+                value = ended[step.name]
             elif np.ndim(value) == 2:
                 value = np.concatenate(blocks[step.name], axis=1)
                 self.own += value.nbytes
@@ -257,6 +261,8 @@ class LongTrace(Trace):
             known = self._heads(l, other.cuts) if l == lowest else {}
             end = f"H[{l}]"
             other.values[end] = other.layer(l, watch, [end], known)[end]
+        if np.ndim(self[step]) == 1:
+            return np.asarray(other.outputs(ends(len(self.ids)), watch)[step])
         return np.asarray(other.outputs([column], watch)[step][:, 0])
 
     def _heads(self, l: int, cuts: Collection[str]) -> dict[str, Array]:
@@ -264,6 +270,11 @@ class LongTrace(Trace):
         names = [s.name for s in self.steps if s.symbol == "P" and s.place["layer"] == l]
         kept = {name: self[name] for name in names if name not in self.held.cuts | set(cuts)}
         return kept | {name: np.zeros_like(self[name]) for name in names if name in cuts}
+
+
+def ends(n: int) -> list[int]:
+    """The first and the last column: what heads of a whole text read is one of them."""
+    return sorted({0, n - 1})
 
 
 def layer_of(trace: Trace, name: str) -> int:

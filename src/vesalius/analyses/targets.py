@@ -68,7 +68,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     """
     if isinstance(wanted, tuple | list) and wanted and _is_step(trace, wanted[0]):
         return _cell(trace, str(wanted[0]), wanted[1:])
-    step = next((name for name in OUTPUTS if name in trace.steps.passed), None)
+    step = output_of(trace)
     if step is None:
         raise WrongKind(f"this {trace.family} has no head whose outputs could be a target")
     value = trace[step]
@@ -86,14 +86,21 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     at = () if value.ndim == 1 else (column,)
     cells = tuple(((row, *at), sign) for row, sign in zip(rows, (1.0, -1.0), strict=False))
     label = " minus ".join(_label(trace, row) for row in rows)
-    return Target(
-        step, cells, label, likelihood=bool(trace.class_names) or step != "z" or words(trace)
-    )
+    likely = trace.tells_odds if step == "z" else True
+    return Target(step, cells, label, likelihood=likely)
+
+
+def output_of(trace: Trace) -> str | None:
+    """The step that targets are cells of; None where the model has no head."""
+    if trace.tells_labels:
+        return "z"
+    return next((name for name in OUTPUTS if name in trace.steps.passed), None)
 
 
 def words(trace: Trace) -> bool:
     """Whether the model's outputs are words."""
-    return "Y_hat" in trace.steps.passed or "y_hat" in trace.steps.passed
+    told = "Y_hat" in trace.steps.passed or "y_hat" in trace.steps.passed
+    return told and not trace.tells_labels
 
 
 def _is_step(trace: Trace, name: Any) -> bool:
@@ -145,6 +152,8 @@ def _row(trace: Trace, wanted: Any, column: Array) -> int:
                     f"there is no class {wanted!r}; {nearest(wanted, trace.class_names)}"
                 )
             return trace.class_names.index(wanted)
+        if trace.tells_labels:
+            raise WrongKind(f"the labels have no names here; give a number in place of {wanted!r}")
         tokenizer = trace.model.tokenizer if trace.model else None
         if tokenizer is None:
             raise WrongKind(f"there is no tokenizer to read {wanted!r} by; give the token's id")

@@ -21,6 +21,7 @@ from vesalius.equations.parameters import Array
 from vesalius.families import family_of
 from vesalius.model import Model, require_shared
 from vesalius.models.activations import ACTIVATIONS
+from vesalius.models.labels import results
 from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork
 from vesalius.peers import batch_of
 from vesalius.traces import Trace
@@ -72,7 +73,7 @@ def watch(model: Model, trace: Trace, real: Array | None = None) -> dict[str, Wa
             stack.enter_context(_Attention(kept))
         else:
             stack.enter_context(_recurrence(network, kept))
-        result = network(*_input(model, trace, real))
+        result = results(network, *_input(model, trace, real))
         for symbol, part in family_of(model.config).outputs(model.config).items():
             value = getattr(result, part) if part else result
             if value is None:

@@ -98,7 +98,8 @@ POSITIONS = Row("Lambda", "positions.weight", TRANSPOSED)
 OUTPUT = Row("U", "output.weight", SAME)
 PROJECTION = [Row("E", "projection.weight", SAME), Row("b_e", "projection.bias", SAME)]
 
-TRANSFORMER = [EMBEDDING, POSITIONS, *_norm("Xi_e", "norm"), *_blocks(), OUTPUT]
+LABEL_HEAD = Row("W_Y", "label_head.weight", SAME)
+TRANSFORMER = [EMBEDDING, POSITIONS, *_norm("Xi_e", "norm"), *_blocks(), OUTPUT, LABEL_HEAD]
 BERT = [
     EMBEDDING,
     Row("Lambda_s", "segments.weight", TRANSPOSED),
@@ -130,7 +131,7 @@ PATCHTST = [
     *TST,
 ]
 FFNN = [EMBEDDING, *_dense("Phi[l]", "layers.{l}"), OUTPUT, Row("b_U", "output.bias", SAME)]
-_RECURRENT_OUTPUT = [OUTPUT, Row("b_U", "output_bias", SAME)]
+_RECURRENT_OUTPUT = [OUTPUT, Row("b_U", "output_bias", SAME), LABEL_HEAD]
 ELMAN = [
     EMBEDDING,
     Row("Phi[l].W", "layers.{l}.input.weight", SAME),

@@ -13,6 +13,13 @@ from vesalius.errors import BrokenFile
 
 FILE = "preprocessor_config.json"
 FACTOR = 1 / 255
+LABELS = {
+    "classes": "single_label_classification",
+    "labels": "multi_label_classification",
+    "values": "regression",
+}
+"""What a head of labels tells: one of several classes, several labels at once, or values; and what
+their config.json calls it, as problem_type."""
 
 
 def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int) -> dict[str, Any]:
@@ -55,6 +62,19 @@ def names(described: Mapping[str, Any]) -> list[str]:
     except (TypeError, ValueError, LookupError):
         return []
     return [] if all(re.fullmatch(r"LABEL_\d+", name) for name in ordered) else ordered
+
+
+def label_kind(kept: Mapping[str, Any], described: Mapping[str, Any], labels: int) -> str:
+    """What a model's labels are, by what it keeps, or by the config.json that it came with.
+
+    As in Transformers, a single label of which nothing is said is a value.
+    """
+    ours = {theirs: kind for kind, theirs in LABELS.items()}
+    usual = "values" if labels == 1 else "classes"
+    said = kept.get("labels") or ours.get(str(described.get("problem_type")), usual)
+    if said not in LABELS:
+        raise BrokenFile(f"preprocessing.json says labels {said!r}; known are {', '.join(LABELS)}")
+    return str(said)
 
 
 def write(kept: Mapping[str, Any], side: int) -> dict[str, Any]:

@@ -65,7 +65,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         reading.similar,
     ],
     "Text and data": [text.tokenize, text.tokenizer, data.data],
-    "Training": [training.recipes, training.train, training.evaluate],
+    "Training": [training.recipes, training.train, training.finetune, training.evaluate],
 }
 """All verbs in the order in which the help names them. Their modules import the library only when
 a verb runs, so that the command line starts at once."""

@@ -67,6 +67,12 @@ def described(run: "Run") -> str:
     return f"{run.family}, {count:,} parameters"
 
 
+def notes(run: "Run") -> tuple[str, ...]:
+    """What was done to the data that people should know."""
+    told: tuple[str, ...] = getattr(run.batches, "notes", ())
+    return told
+
+
 def printable(text: str) -> str:
     """A sample in one paragraph; models of bytes write control characters too."""
     return "".join(c if c.isprintable() else " ⏎ " if c == "\n" else "·" for c in text)
@@ -89,6 +95,8 @@ class Lines(Callback):
     def begins(self, run: "Run") -> None:
         self.began = (time.monotonic(), run.step)
         self.say(f"{described(run)}, from step {run.step} to {run.settings.steps}")
+        for note in notes(run):
+            self.say(note)
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
         if time.monotonic() - self.told < 5 and run.step < run.settings.steps:
@@ -114,7 +122,7 @@ class Screen(Callback):
     """Loss, validation, speed and time left, in place."""
 
     ROWS = (
-        *("making", "model", "run", "step", "loss", "gradient", "speed"),
+        *("making", "model", "run", "data", "step", "loss", "gradient", "speed"),
         *("validation", "saved", "sample"),
     )
 
@@ -142,6 +150,8 @@ class Screen(Callback):
         self.began = (time.monotonic(), run.step)
         self.rows = {}
         self.show(model=described(run), run=str(run.folder), step=self.bar(run))
+        if told := notes(run):
+            self.show(data="; ".join(told))
 
     def bar(self, run: "Run") -> str:
         done = round(30 * run.step / run.settings.steps)

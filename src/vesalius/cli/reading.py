@@ -19,7 +19,9 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 
 @click.command()
 @click.argument("model", shell_complete=complete_models)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("given", metavar="[TEXT|FILE]...", nargs=-1)
+@click.option("--file", type=TEXTS, help="Texts, one a line, or a table; '-' is stdin.")
+@click.option("--text", "column", help="Column of a table's texts; as in training unless said.")
 @click.option(
     "--top", type=click.IntRange(1), default=5, show_default=True, help="Classes of each."
 )
@@ -28,19 +30,40 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 @extra_option
 @json_option
 def classify(
-    model: str, files: tuple[str, ...], top: int, raw: bool, invert: bool, as_json: bool
+    model: str,
+    given: tuple[str, ...],
+    file: str | None,
+    column: str | None,
+    top: int,
+    raw: bool,
+    invert: bool,
+    as_json: bool,
 ) -> None:
-    """The classes of images or series in FILEs, by MODEL, with their probabilities.
+    """The classes of TEXTs, or of images or series in FILEs, by MODEL, with probabilities.
 
-    A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy. Values are scaled as in training.
-    Images of another size are resized, bilinear, to the model's; colours become grey where it reads
-    grey. What was done is said.
+    A model of texts that `vesalius finetune` made tells classes, several labels, or a value. A vit
+    reads .png, .jpg and .npy, a tst .ts, .csv and .npy. Numbers are scaled as in training. Images
+    of another size are resized, bilinear, to the model's; colours become grey where it reads grey.
+    What was done is said.
 
     Example: vesalius classify vit shoe.png --top 3
     """
     from vesalius.classification import classify as run
+    from vesalius.inputs import reads_arrays
+    from vesalius.labelling import texts_of
 
-    results = run(load(model), list(files), raw, invert)
+    loaded = load(model)
+    if bool(given) == (file is not None):
+        raise click.UsageError("expected TEXT or FILE, or --file with texts, one of them")
+    if not reads_arrays(loaded):
+        texts: Any = list(given) if file is None else texts_of(loaded, file, column, lines_of)
+        results: Any = run(loaded, texts, raw, invert)
+        if as_json:
+            return terminal.show_json([result.to_json(top) for result in results])
+        return terminal.show_labels(results, top)
+    if file is not None:
+        raise click.UsageError("--file is for models of texts; name files of images or series")
+    results = run(loaded, list(given), raw, invert)
     if as_json:
         return terminal.show_json([result.to_json(top) for result in results])
     return terminal.show_classifications(results, top)

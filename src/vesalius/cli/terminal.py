@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from textwrap import indent
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vesalius.arguments import Progress
     from vesalius.classification import Classification
     from vesalius.equations import Equation
+    from vesalius.labelling import Labels, Value
     from vesalius.specimens import Card
     from vesalius.traces import Trace
 
@@ -84,6 +85,15 @@ def show_classifications(results: "list[Classification]", top: int) -> None:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
     show(*parts)
+
+
+def show_labels(results: "Sequence[Classification | Labels | Value]", top: int) -> None:
+    """What is told of texts: a table for each, or a row for each where there are many."""
+    if len(results) <= ALONE:
+        show(*(part for result in results for part in (*result.view(top), "")))
+        return
+    rows = [(result.source, ", ".join(result.told(top))) for result in results]
+    show(Table(("text", "told"), rows, prose=(0, 1)))
 
 
 def _about(result: "Classification") -> list[str]:

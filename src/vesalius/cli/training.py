@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
@@ -97,6 +98,72 @@ def train(
 
 
 @click.command()
+@click.argument("backbone", shell_complete=options.complete_models)
+@click.argument("data", shell_complete=options.complete_corpora)
+@click.option("--text", default="text", show_default=True, help="Column of the texts.")
+@click.option(
+    "--label",
+    default="label",
+    show_default=True,
+    help="Column of the labels, or columns of 0 and 1 with commas between.",
+)
+@click.option("--second", help="Column of second texts, for pairs.")
+@click.option("--group", help="Column of groups, which are never on both sides of the split.")
+@click.option("--valid", help="A table to validate on; a tenth of DATA unless said.")
+@click.option(
+    "--task",
+    type=click.Choice(["classes", "labels", "values"]),
+    default="classes",
+    show_default=True,
+    help="One class a text, several labels at once, or a number.",
+)
+@click.option("--strategy", default="finetune", show_default=True, help="What is trained.")
+@click.option(
+    "--epochs", type=float, default=10, show_default=True, help="Times that each text is seen."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the model.")
+@click.option("--resume", is_flag=True, help="Go on where the run stopped.")
+@click.option(
+    "--set",
+    "changes",
+    type=options.Settings(),
+    multiple=True,
+    help="Change a setting of the recipe, as in training.steps=200 or data.examples=10.",
+)
+@options.json_option
+def finetune(
+    backbone: str,
+    data: str,
+    changes: tuple[tuple[str, str], ...],
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Fine-tune BACKBONE on the labelled texts of DATA: a .csv, .tsv or .jsonl file, or a name.
+
+    BACKBONE is a specimen, a folder or a Hugging Face name, of bert, gpt2, transformer, lstm or
+    rnn. The recipe that is written to the folder trains the same model again.
+
+    Example: vesalius finetune bert banking77 --label category --out my-model
+    """
+    from vesalius.cli.display import display
+    from vesalius.finetuning import finetune as run
+
+    with display(quiet=as_json) as (callback, progress):
+        found = run(
+            backbone,
+            data,
+            changes=dict(changes),
+            callbacks=[callback],
+            progress=progress,
+            **settings,
+        )
+    terminal.show_result(found, as_json)
+    if not found.done:
+        sys.exit(143 if found.reason == "SIGTERM" else 130)
+
+
+@click.command()
 @click.argument("model", shell_complete=options.complete_models)
 @click.argument("corpus", shell_complete=options.complete_corpora)
 @click.option(
@@ -118,8 +185,9 @@ def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: b
 
     For models of the next token, perplexity, bits per byte and accuracy; on "stories", whose
     probabilities are known, the distance to the best possible model too. For others what they have
-    heads for: masked tokens and next sentences, classes, pixels, masked values. Of a corpus by
-    name, the part that recipes validate on.
+    heads for: masked tokens and next sentences, classes, pixels, masked values; of a table with
+    columns as in training, the labels of texts. Of a corpus by name, the part that recipes validate
+    on.
 
     Example: vesalius evaluate runs/stories-gpt/model stories
     """

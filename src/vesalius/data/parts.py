@@ -13,7 +13,7 @@ from typing import Any
 
 from vesalius.data import images, registry, series, texts
 from vesalius.data.batches import generator, used_names
-from vesalius.data.settings import ImageData, SeriesData
+from vesalius.data.settings import ImageData, LabelledData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
 
 HELD_OUT = 0.1
@@ -131,6 +131,8 @@ def evaluated_part(name: str, kind: str) -> str:
     """In words, which part of a corpus of texts, images or series models are evaluated on."""
     if kind == "text":
         return evaluation_texts(name)[1]
+    if kind == LabelledData.kind:
+        return "all" if here(name) else "what no recipe trains on"
     if not here(name):
         return "what recipes validate on, and do not train on"
     files = series_files(name) if kind == "series" else []

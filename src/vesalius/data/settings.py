@@ -36,6 +36,29 @@ class TextData(Data):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabelledData(Data):
+    """Texts with labels, in the columns of a table."""
+
+    kind = "labelled text"
+
+    corpus: str = setting("banking77", "", "a .csv, .tsv or .jsonl file, or a corpus by name")
+    valid: str | None = setting(None, "", "a table to validate on; a share of the corpus if none")
+    split: float = setting(0.1, "", "share to validate on, of each class", least=0, below=1)
+    text: str = setting("text", "", "column of the texts")
+    second: str | None = setting(None, "", "column of second texts, for pairs")
+    label: str = setting("label", "", "column of the labels, or columns of 0 and 1 with commas")
+    separator: str = setting("|", "", "between several labels of a cell")
+    group: str | None = setting(None, "", "column of groups, which are never on both sides")
+    length: int | None = setting(None, "n", "tokens of a text at most; the model's context if none")
+    examples: int | None = setting(None, "", "texts of each class to train on; all if none")
+    balance: bool = setting(False, "", "whether rare classes weigh more: by inverse frequency")
+    tokenizer: str = setting(
+        "word-pieces", "", "without init: what to learn, or whose tokenizer to take, by its folder"
+    )
+    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageData(Data):
     """Images, and what is made of them."""
 

@@ -140,10 +140,12 @@ from vesalius.equations.recurrent import (
     lstm,
     output_gate,
     output_share,
+    recurrent_hidden,
     recurrent_layer,
     recurrent_lm,
     recurrent_logits,
     recurrent_states,
+    recurrent_words,
 )
 from vesalius.equations.registry import REGISTRY, Equation, Symbol, find, numbered, unnumbered
 from vesalius.equations.series import (
@@ -172,6 +174,7 @@ from vesalius.equations.transformer import (
     distributions,
     feedforward_sublayer,
     ffnn,
+    last_label_logits,
     layer_norm,
     logits,
     neurons,
@@ -185,6 +188,7 @@ from vesalius.equations.transformer import (
     transformer_logits,
     transformer_network,
     transformer_states,
+    transformer_words,
 )
 from vesalius.equations.vision import (
     class_logits,

@@ -157,13 +157,17 @@ class FeedforwardLM:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerLM:
-    """θ = {E, Λ, Ξₑ, Φ} of the transformer language model (11); U where it is not tied to E."""
+    """θ = {E, Λ, Ξₑ, Φ} of the transformer language model (11); U where it is not tied to E.
+
+    Wʸ is a head for labels of one's own, as it is in recurrent models.
+    """
 
     E: Float[Array, "d_e V"]
     Lambda: Float[Array, "d_e n_max"] | None = part(when="learned_positions")
     Xi_e: Norm
     Phi: tuple[Block, ...] = part(times="L")
     U: Float[Array, "V_U d_e"] | None = part(when="untied")
+    W_Y: Float[Array, "labels d_e"] | None = part(when="labels")
     causal: bool
     variant: int
 
@@ -180,6 +184,7 @@ class ElmanLM:
     Phi: tuple[Elman, ...] = part(times="L", given=_layer_input)
     U: Float[Array, "V d_o"] | None = part(when="untied")
     b_U: Float[Array, " V"] | None = part(when="output_bias")
+    W_Y: Float[Array, "labels d_o"] | None = part(when="labels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +195,7 @@ class LSTMLM:
     Phi: tuple[LSTM, ...] = part(times="L", given=_layer_input)
     U: Float[Array, "V d_o"] | None = part(when="untied")
     b_U: Float[Array, " V"] | None = part(when="output_bias")
+    W_Y: Float[Array, "labels d_o"] | None = part(when="labels")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -282,11 +282,20 @@ def recurrent_states(
     return H
 
 
+def recurrent_hidden(theta: ElmanLM | LSTMLM, Omega: OneHot) -> Float[Array, "d_o n"]:
+    """What the logits are read from: hᵢ[L] after every token of Ω."""
+    require_finite(theta)
+    return recurrent_states(theta.Phi, embed(theta.E, Omega))
+
+
+def recurrent_words(theta: ElmanLM | LSTMLM, H: Float[Array, "d_o n"]) -> Float[Array, "V n"]:
+    """The logits Z from the states of the last layer."""
+    return logits(theta.E.T if theta.U is None else theta.U, H, theta.b_U)
+
+
 def recurrent_logits(theta: ElmanLM | LSTMLM, Omega: OneHot) -> Float[Array, "V n"]:
     """The logits Z of the next token after every token of Ω."""
-    require_finite(theta)
-    U = theta.E.T if theta.U is None else theta.U
-    return logits(U, recurrent_states(theta.Phi, embed(theta.E, Omega)), theta.b_U)
+    return recurrent_words(theta, recurrent_hidden(theta, Omega))
 
 
 @equation(13, "4.4", r"\hat{y}_i = f_\theta(\omega_{1:i})", gives="Y_hat", recorded=False)

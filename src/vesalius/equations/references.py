@@ -1,10 +1,10 @@
 """What rules refer to: steps of a trace and paths of the parameter set, written as the paper does.
 
 A reference is a step of the trace or a path in the parameter set. Indices are those of the step's
-place: ``l`` layer, ``m`` head, ``i`` time step; ``L`` is the last layer and ``c`` the column of the
-number that is asked for, counted from one. ``A|B`` takes the first that the model has, ``A:1`` a
-column, ``A:segments`` the column of each token's segment, ``A.T`` the transpose, and ``P[l,*]`` all
-heads side by side.
+place: ``l`` layer, ``m`` head, ``i`` time step; ``L`` is the last layer, ``n`` the last token and
+``c`` the column of the number that is asked for, counted from one. ``A|B`` takes the first that the
+model has, ``A:1`` a column, ``A:segments`` the column of each token's segment, ``A.T`` the
+transpose, and ``P[l,*]`` all heads side by side.
 """
 
 import re
@@ -197,9 +197,21 @@ def _value(index: str, scope: Scope, place: Place, c: int) -> str:
     letter, sign, number = re.fullmatch(r"(\w)(?:([+-])(\d))?", index).groups()  # type: ignore[union-attr]
     if letter.isdigit():
         return letter
+    ends: dict[str, Callable[[], int]] = {
+        "L": lambda: scope.layers,
+        "n": lambda: _tokens(scope),
+        "c": lambda: c + 1,
+    }
     letters = {"l": "layer", "m": "head", "i": "time"}
-    known = scope.layers if letter == "L" else c + 1 if letter == "c" else place[letters[letter]]
+    known = ends[letter]() if letter in ends else place[letters[letter]]
     return str(known + (int(number) if sign == "+" else -int(number or 0)))
+
+
+def _tokens(scope: Scope) -> int:
+    """How many tokens were read."""
+    read = scope.find("Omega")
+    assert read is not None
+    return len(read.array)
 
 
 @dataclass(frozen=True)

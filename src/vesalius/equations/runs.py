@@ -35,11 +35,17 @@ def feedforward(theta: FeedforwardLM, Omega: OneHot, symbols: Symbols) -> None:
 
 
 def recurrent(theta: ElmanLM | LSTMLM, Omega: OneHot, symbols: Symbols) -> None:
-    eq.recurrent_lm(theta, Omega)
+    H = eq.recurrent_hidden(theta, Omega)
+    eq.distributions(eq.recurrent_words(theta, H))
+    if theta.W_Y is not None:
+        eq.last_label_logits(theta.W_Y, H[:, -1])
 
 
 def transformer(theta: TransformerLM, Omega: OneHot, symbols: Symbols) -> None:
-    eq.transformer_lm(theta, Omega)
+    H = eq.transformer_states(theta, Omega)
+    eq.distributions(eq.transformer_words(theta, H))
+    if theta.W_Y is not None:
+        eq.last_label_logits(theta.W_Y, H[:, -1])
 
 
 def bert(
@@ -92,29 +98,35 @@ def patchtst(
 
 def read_next_words(
     theta: TransformerLM, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
-) -> Float[Array, "V n"]:
-    """Through the final normalisation of variant 2 and the output embedding."""
+) -> Float[Array, "V n"] | Float[Array, " labels"]:
+    """Through the final normalisation of variant 2 and the output embedding, or the label head."""
     H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
-    return eq.logits(theta.E.T if theta.U is None else theta.U, H)
+    if theta.W_Y is not None:
+        return eq.last_label_logits(theta.W_Y, H[:, -1])
+    return eq.transformer_words(theta, H)
 
 
 def read_masked_words(
     theta: Bert, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
-) -> Float[Array, "V n"]:
-    """Through BERT's MLM head."""
+) -> Float[Array, "V n"] | Float[Array, " labels"]:
+    """Through BERT's MLM head, or through the pooler and a head that labels the sequence."""
+    if theta.Pi_Y is not None and symbols["labelled"] == "sequence":
+        return eq.label_logits(theta.Pi_Y, eq.bert_pooled(theta, H))
     return eq.bert_mlm_logits(theta, H)
 
 
 def read_recurrent_words(
     theta: ElmanLM | LSTMLM, H: Float[Array, "d_o n"], symbols: Symbols, real: Real = None
-) -> Float[Array, "V n"]:
-    """Through the output embedding, which states of other widths do not fit."""
+) -> Float[Array, "V n"] | Float[Array, " labels"]:
+    """Through the output embedding or the label head, which states of other widths do not fit."""
     U = theta.E.T if theta.U is None else theta.U
     if H.shape[0] != U.shape[1]:
         raise WrongLength(
             f"the output embedding reads {U.shape[1]} numbers, these states have {H.shape[0]}; "
             f"layers 1 to {symbols['L']} can be read"
         )
+    if theta.W_Y is not None:
+        return eq.last_label_logits(theta.W_Y, H[:, -1])
     return eq.logits(U, H, theta.b_U)
 
 

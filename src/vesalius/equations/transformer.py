@@ -344,6 +344,20 @@ def distributions(Z: Float[Array, "V n"]) -> Float[Array, "V n"]:
     return softmax(Z)
 
 
+@formula("6.1", r"z = W^Y h_n", gives="z", rule=Sum("W_Y @ H_e:n|H[L]:n|h[L,n]"))
+def last_label_logits(
+    W_Y: Float[Array, "labels d_L"], h_n: Float[Array, " d_L"]
+) -> Float[Array, " labels"]:
+    """The head of a language model that was fine-tuned: a text's labels, by its last token's state.
+
+    z = Wʸ hₙ
+
+    GPT-2's published classes have no bias here, so neither have the others; in variant 2 the state
+    is hₙᵉ, after the final normalisation.
+    """
+    return W_Y @ h_n
+
+
 def transformer_states(theta: TransformerLM, Omega: OneHot) -> Float[Array, "d_e n"]:
     """What the logits are read from: H[L], normalised by Ξₑ in variant 2."""
     require_finite(theta)
@@ -360,10 +374,14 @@ def transformer_states(theta: TransformerLM, Omega: OneHot) -> Float[Array, "d_e
     return H if theta.variant == 1 else normalise_output(theta.Xi_e, H)
 
 
+def transformer_words(theta: TransformerLM, H: Float[Array, "d_e n"]) -> Float[Array, "V n"]:
+    """The logits Z from what ``transformer_states`` gives."""
+    return logits(theta.E.T if theta.U is None else theta.U, H)
+
+
 def transformer_logits(theta: TransformerLM, Omega: OneHot) -> Float[Array, "V n"]:
     """The logits Z of the next token after every token of Ω."""
-    U = theta.E.T if theta.U is None else theta.U
-    return logits(U, transformer_states(theta, Omega))
+    return transformer_words(theta, transformer_states(theta, Omega))
 
 
 @equation(11, "4.3", r"\hat{Y} = f_\theta(\Omega)", gives="Y_hat", recorded=False)

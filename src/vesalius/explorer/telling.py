@@ -99,7 +99,8 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
     Of a model that restores values it is one of them, of a model without a head one of its states.
     """
     trace = run.trace
-    step = next((name for name in targets.OUTPUTS if name in trace), f"H[{trace.graph.layers}]")
+    asked = targets.output_of(trace)
+    step = asked if asked is not None and asked in trace else f"H[{trace.graph.layers}]"
     value = trace[step]
     if position is None and run.what.masks:
         position = run.what.masks[0]

@@ -167,9 +167,11 @@ FAMILY = Family(
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_masked_words"),
+    label_logits=Lazy("vesalius.generation.forward:labels_of_first"),
+    classes=lambda config: config.labels if config.labelled == "sequence" else 0,
     layout=Lazy("vesalius.checkpoints.layout:BERT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),
     libraries={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_BERT")},
-    verbs=("fill", "next-sentence", "embed", "similar", "evaluate"),
-    objectives=("mlm", "nsp", "mlm+nsp"),
+    verbs=("fill", "next-sentence", "classify", "embed", "similar", "evaluate"),
+    objectives=("mlm", "nsp", "mlm+nsp", "text-classes", "text-labels", "text-values"),
 )

@@ -55,6 +55,11 @@ def output(tied: bool, width: str, bias: bool = False, words: str = "|V|") -> tu
     return (*rows, Component("b_U", "output bias", "|V|")) if bias else rows
 
 
+def label_head(labels: int, width: str) -> tuple[Component, ...]:
+    """A head without biases that reads the last token's state."""
+    return (Component("Wʸ", "label head", f"|Y| {width}"),) if labels else ()
+
+
 @dataclass(frozen=True)
 class Operation:
     """The cost of one equation on a sequence of n tokens."""
@@ -66,6 +71,10 @@ class Operation:
     times: str = "1"
     backward: str = ""
     """Products of the backward pass: unless said, as many for the weights, and for the input."""
+
+
+def label_operations(labels: int, width: str) -> tuple[Operation, ...]:
+    return (Operation("6.1", "label head", f"2 {width} |Y|", "5 |Y|"),) if labels else ()
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,9 @@ class Family:
     read_out: Lazy | None = None
     """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
     known as logit lens."""
+    label_logits: Lazy | None = None
+    """``label_logits(model, states)``: what a head that labels whole texts makes of the states of
+    each, in NumPy."""
 
     # How it is stored.
     layout: Lazy

@@ -25,6 +25,7 @@ class ImageGPTConfig(GPT2Config):
         "layer normalisation, or without mean and bias (rms)",
         choices=("layer", "rms"),
     )
+    labels: int = setting(0, "|Y|", "labels are for texts: none", least=0, below=1)
     start_predicted: bool = setting(True, "U", "whether the token to start from is predicted too")
 
     def __post_init__(self) -> None:

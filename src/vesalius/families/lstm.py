@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from vesalius.families import rnn
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Lazy, Size
-from vesalius.families.recurrent import RecurrentConfig, recurrent_components, recurrent_operations
+from vesalius.families.recurrent import (
+    RecurrentConfig,
+    output_memory,
+    recurrent_components,
+    recurrent_operations,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +41,7 @@ def activation_memory(config: LSTMConfig) -> list[Memory]:
     return [
         Memory("embeddings", "n d_e"),
         Memory("candidate, gates, context, its tanh, state", "7 n d_o", times="L"),
-        Memory("log-probabilities", "n |V|"),
+        *output_memory(config),
     ]
 
 

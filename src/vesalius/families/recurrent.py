@@ -6,7 +6,15 @@ from typing import Any
 from vesalius.errors import ImpossibleSetting
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import Config, again, setting
-from vesalius.families.costs import Component, Operation, embedding, output
+from vesalius.families.costs import (
+    Component,
+    Memory,
+    Operation,
+    embedding,
+    label_head,
+    label_operations,
+    output,
+)
 from vesalius.families.family import Count, other_tying
 
 
@@ -21,6 +29,7 @@ class RecurrentConfig(Config):
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
     dropout: float = again(BlocksConfig, "dropout", 0)
+    labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,6 +47,8 @@ class RecurrentConfig(Config):
             "L": self.layers,
             "untied": not self.tied,
             "output_bias": self.output_bias,
+            "labels": self.labels,
+            "Y": self.labels,
         }
 
 
@@ -50,7 +61,8 @@ def recurrent_components(
         layers = [Component("Φ[1]", f"first {name} layer", first)]
         if config.layers > 1:
             layers.append(Component("Φ[l]", f"further {name} layers", further, times="L − 1"))
-    return (embedding(), *layers, *output(config.tied, "d_o", config.output_bias))
+    heads = (*output(config.tied, "d_o", config.output_bias), *label_head(config.labels, "d_o"))
+    return (embedding(), *layers, *heads)
 
 
 def recurrent_operations(
@@ -70,7 +82,13 @@ def recurrent_operations(
         *rows,
         Operation("9", "logits", "2 n d_o |V|", bias),
         Operation("10", "softmax", pointwise="5 n |V|"),
+        *label_operations(config.labels, "d_o"),
     ]
+
+
+def output_memory(config: RecurrentConfig) -> list[Memory]:
+    labels = [Memory("labels", "|Y|")] if config.labels else []
+    return [Memory("log-probabilities", "n |V|"), *labels]
 
 
 def other_counts(config: RecurrentConfig, count: Count) -> dict[str, int]:

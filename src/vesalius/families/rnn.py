@@ -36,7 +36,7 @@ def activation_memory(config: ElmanConfig) -> list[Memory]:
     return [
         Memory("embeddings", "n d_e"),
         Memory("states", "n d_o", times="L"),
-        Memory("log-probabilities", "n |V|"),
+        *recurrent.output_memory(config),
     ]
 
 
@@ -59,7 +59,9 @@ FAMILY = Family(
     parameters=Lazy("vesalius.equations:ElmanLM"),
     run=Lazy("vesalius.equations.runs:recurrent"),
     network=Lazy("vesalius.models:ElmanNetwork"),
-    outputs=lambda config: {"Z": ""},
+    outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
+    label_logits=Lazy("vesalius.generation.forward:labels_of_last"),
+    classes=lambda config: config.labels,
     engine=Lazy("vesalius.generation.engines.recurrent:RecurrentEngine"),
     session=Lazy("vesalius.generation.engines.reference:RecurrentSession"),
     read_out=Lazy("vesalius.equations.runs:read_recurrent_words"),
@@ -69,6 +71,6 @@ FAMILY = Family(
         "Keras": Lazy("vesalius.checkpoints.libraries:KERAS_RECURRENT"),
     },
     carries_state=True,
-    verbs=("generate", "embed", "similar", "evaluate"),
-    objectives=("next-token",),
+    verbs=("generate", "classify", "embed", "similar", "evaluate"),
+    objectives=("next-token", "text-classes", "text-labels", "text-values"),
 )

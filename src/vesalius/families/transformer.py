@@ -6,7 +6,15 @@ from typing import Any
 from vesalius.families import blocks
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import Component, Memory, Operation, embedding, output
+from vesalius.families.costs import (
+    Component,
+    Memory,
+    Operation,
+    embedding,
+    label_head,
+    label_operations,
+    output,
+)
 from vesalius.families.family import Count, Family, Lazy, Size, other_tying
 
 
@@ -29,6 +37,7 @@ class TransformerConfig(BlocksConfig):
     )
     causal: bool = setting(True, "S", "whether a token sees only those before it")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
+    labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -41,6 +50,8 @@ class TransformerConfig(BlocksConfig):
             "causal": self.causal,
             "learned_positions": self.positions == "learned",
             "untied": not self.tied,
+            "labels": self.labels,
+            "Y": self.labels,
         }
 
 
@@ -58,6 +69,7 @@ def components(config: TransformerConfig) -> tuple[Component, ...]:
         blocks.norm("Ξₑ", s["centred"]),
         blocks.block_components(centred=s["centred"]),
         *output(config.tied, "d_e", words=words(config)),
+        *label_head(config.labels, "d_e"),
     )
 
 
@@ -74,6 +86,7 @@ def operations(config: TransformerConfig) -> list[Operation]:
         *after,
         Operation("9", "logits", f"2 n d_e {words(config)}"),
         Operation("10", "softmax", pointwise=f"5 n {words(config)}"),
+        *label_operations(config.labels, "d_e"),
     ]
 
 
@@ -83,6 +96,7 @@ def activation_memory(config: TransformerConfig) -> list[Memory]:
         Memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
         blocks.block_memory(config),
         Memory("log-probabilities", f"n {words(config)}"),
+        *([Memory("labels", "|Y|")] if config.labels else []),
     ]
 
 
@@ -114,11 +128,13 @@ FAMILY = Family(
     parameters=Lazy("vesalius.equations:TransformerLM"),
     run=Lazy("vesalius.equations.runs:transformer"),
     network=Lazy("vesalius.models:TransformerNetwork"),
-    outputs=lambda config: {"Z": ""},
+    outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
+    label_logits=Lazy("vesalius.generation.forward:labels_of_last"),
+    classes=lambda config: config.labels,
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_next_words"),
     layout=Lazy("vesalius.checkpoints.layout:TRANSFORMER"),
-    verbs=("generate", "embed", "similar", "evaluate"),
-    objectives=("next-token",),
+    verbs=("generate", "classify", "embed", "similar", "evaluate"),
+    objectives=("next-token", "text-classes", "text-labels", "text-values"),
 )

@@ -29,6 +29,8 @@ def model_figure(d: Drawing, s: Subject) -> str:
         _words(column, "z", "y_hat", times(s["V"]))
     else:
         _layers(column, lambda: recurrent.cell_in_model(column, _layer_name(s, "layer")))
+        if s.has("W_Y"):
+            _side(column, [("labels", "z", "W_Y")], read="h_n")
         _words(column, "Z", "Y_hat", times(s["V"], s.n))
     total = s.count("theta")
     with d.part(Part("theta", "θ", "set", count=total), f"all parameters: {total:,}"):
@@ -178,6 +180,8 @@ def _after(column: Column) -> None:
         return _bert_heads(column, wide)
     if s["variant"] == 2:
         column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=("d_e", times(s["d_e"])))
+    if s.has("W_Y"):
+        _side(column, [("labels", "z", "W_Y")], read="h_n")
     return _words(column, "Z", "Y_hat", times(s["V_U"], s.n))
 
 
@@ -253,8 +257,10 @@ def _bert_heads(column: Column, wide: str) -> None:
     return _end(column, "z")
 
 
-def _side(column: Column, boxes: list[tuple[str, str, str]], alone: bool = False) -> None:
-    """Heads that read the first token: a narrow column of their own, at the left."""
+def _side(
+    column: Column, boxes: list[tuple[str, str, str]], alone: bool = False, read: str = "h_1"
+) -> None:
+    """Heads that read one token's state: a narrow column of their own, at the left."""
     s, d = column.subject, column.drawing
     if not boxes:
         return
@@ -273,7 +279,7 @@ def _side(column: Column, boxes: list[tuple[str, str, str]], alone: bool = False
         side.y = column.y - 34
     else:
         d.line((column.x, start), (x, start), (x, side.y))
-    d.maths(x - 7, side.y + (14 if alone else 11), "h_1", 11, "state", "end")
+    d.maths(x - 7, side.y + (14 if alone else 11), read, 11, "state", "end")
     for label, step, path in boxes:
         top = side.y - LOW
         count = s.count(path) if path else 0

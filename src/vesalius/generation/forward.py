@@ -100,8 +100,21 @@ def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
     return _linear(model, "nsp_head", np.tanh(_linear(model, "pooler", first)))
 
 
+def labels_of_first(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
+    """The labels' logits of texts from the states of their first tokens, by (57)."""
+    first = np.stack([rows[0] for rows in states])
+    return _linear(model, "label_head", np.tanh(_linear(model, "pooler", first)))
+
+
+def labels_of_last(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
+    """The labels' logits of texts from the states of their last tokens."""
+    return _linear(model, "label_head", np.stack([rows[-1] for rows in states]))
+
+
 def _linear(model: Model, name: str, x: Array) -> Array:
-    return x @ model.state[f"{name}.weight"].T + model.state[f"{name}.bias"]
+    product: Array = x @ model.state[f"{name}.weight"].T
+    bias = model.state.get(f"{name}.bias")
+    return product if bias is None else product + bias
 
 
 def score(logits: Float[Array, "n V"], targets: Int[Array, " n"]) -> tuple[float, int]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vesalius.families.recurrent import RecurrentConfig
 from vesalius.families.rnn import ElmanConfig
 from vesalius.models.blocks import Embedding
+from vesalius.models.labels import LabelOutput, LabelsOfLast, last_of
 from vesalius.models.linear import Linear, linear
 
 
@@ -29,8 +30,11 @@ class RecurrentLayer(nn.Module):
         return [self.input.weight, self.recurrent.weight, self.input.bias, second]
 
 
-class RecurrentNetwork(nn.Module):
-    """Token ids (batch x n) to logits (batch x n x vocabulary); a state may be carried along."""
+class RecurrentNetwork(LabelsOfLast):
+    """Token ids (batch x n) to logits (batch x n x vocabulary); a state may be carried along.
+
+    ``labels`` gives the logits of texts' labels.
+    """
 
     gates: int
 
@@ -47,6 +51,7 @@ class RecurrentNetwork(nn.Module):
         self.output_bias = (
             nn.Parameter(torch.zeros(config.vocabulary)) if config.output_bias else None
         )
+        self.label_head = Linear(self.width, config.labels, bias=False) if config.labels else None
         self.dropout: nn.Dropout = nn.Dropout(config.dropout)
 
     def initial_state(self, batch: int) -> tuple[Tensor, ...]:
@@ -58,13 +63,31 @@ class RecurrentNetwork(nn.Module):
     def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         raise AssertionError("every kind says its own")
 
-    def forward(self, ids: Tensor, state: tuple[Tensor, ...] | None = None) -> Any:
-        """Logits; and, where a state is given, the state to go on from."""
+    def forward(
+        self,
+        ids: Tensor,
+        state: tuple[Tensor, ...] | None = None,
+        real: Tensor | None = None,
+    ) -> Any:
+        """Logits; and, where a state is given, the state to go on from.
+
+        Where ``real`` marks what is no padding, the logits are those of labels instead.
+        """
         before = self.initial_state(len(ids)) if state is None else state
         x, after = self.run(self.dropout(self.embedding(ids)), before)
-        weight = self.embedding.weight if self.output is None else self.output.weight
-        logits = linear(self.dropout(x), weight, self.output_bias)
+        x = self.dropout(x)
+        if real is not None:
+            return LabelOutput(None, self.label(last_of(x, real)))
+        logits = self.words(x)
         return logits if state is None else (logits, after)
+
+    def words(self, hidden: Tensor) -> Tensor:
+        weight = self.embedding.weight if self.output is None else self.output.weight
+        return linear(hidden, weight, self.output_bias)
+
+    def whole(self, ids: Tensor) -> LabelOutput:
+        x, _ = self.run(self.embedding(ids), self.initial_state(len(ids)))
+        return LabelOutput(self.words(x), self.label(x[:, -1]))
 
     def _typed_layers(self) -> list[RecurrentLayer]:
         return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]

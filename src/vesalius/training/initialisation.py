@@ -14,7 +14,7 @@ from vesalius.training.objectives import Objective
 from vesalius.training.settings import Recipe
 
 HEADS = (
-    *("output", "class_head", "patch_head", "mask_token"),
+    *("output", "output_bias", "class_head", "patch_head", "mask_token"),
     *("pooler", "mlm_head", "nsp_head", "label_head"),
 )
 """The heads of networks, by the first part of their tensors' names.
@@ -29,10 +29,12 @@ def configured(
     recipe: Recipe, objective: Objective, implied: dict[str, Any], started: Model | None
 ) -> Config:
     """What the recipe says, and for the rest what the data imply."""
-    required: dict[str, Any] = dict(objective.settings)
     if started is not None:
-        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes")}
-        changes: dict[str, Any] = {**heads, **required, **recipe.model}
+        _require_served(objective, started.family)
+        required = objective.required(started.config)
+        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes", "labels")}
+        usual = {n: v for n, v in objective.defaults.items() if n in started.config.settings()}
+        changes: dict[str, Any] = {**heads, **usual, **required, **recipe.model}
         family = None if recipe.family is None else family_of(configuration(recipe.family)).name
         if family not in (None, started.family):
             raise ImpossibleSetting(
@@ -45,12 +47,11 @@ def configured(
             raise type(error)(f"[model] {error}") from error
     else:
         assert recipe.family is not None, "recipes say a family or a model to start from"
-        known = configuration(recipe.family).settings()
+        default = configuration(recipe.family)
+        known, required = default.settings(), objective.required(default)
         fitting = {name: value for name, value in implied.items() if name in known}
         config = configuration(recipe.family, **{**fitting, **required, **recipe.model})
-    family = family_of(config).name
-    if family not in objective.families:
-        raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")
+    _require_served(objective, family_of(config).name)
     for name, wanted in required.items():
         if getattr(config, name) != wanted:
             raise ImpossibleSetting(f"{objective.name} needs [model] {name} = {wanted}")
@@ -61,6 +62,11 @@ def configured(
                 f"[model] {name} is {has}, but the data have {needed}; leave it out to follow them"
             )
     return config
+
+
+def _require_served(objective: Objective, family: str) -> None:
+    if family not in objective.families:
+        raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")
 
 
 def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module, list[str]]:

@@ -4,6 +4,7 @@ A recipe names a family or a model to start from, an objective, its data, and ho
 unknown key is refused, and the nearest known one named; ``--set training.steps=100`` changes one.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +41,7 @@ def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> R
 
 def recipe(written: Mapping[str, Any], changes: Mapping[str, str] | None = None) -> Recipe:
     """A recipe from what its file says; None is as if nothing were written."""
-    written = {key: dict(v) if isinstance(v, Mapping) else v for key, v in written.items()}
-    for change, text in (changes or {}).items():
-        _change(written, change, text)
+    written = changed(written, changes)
     for key in written:
         if key not in KEYS:
             raise UnknownSetting(f"a recipe has no {key!r}; {nearest(key, KEYS)}")
@@ -67,6 +66,30 @@ def recipe(written: Mapping[str, Any], changes: Mapping[str, str] | None = None)
     _require_family(read, objective.families, tables["model"])
     _require_possible(read.training, objective)
     return read
+
+
+def changed(written: Mapping[str, Any], changes: Mapping[str, str] | None) -> dict[str, Any]:
+    """What a file says after what ``--set`` changes."""
+    said = {key: dict(v) if isinstance(v, Mapping) else v for key, v in written.items()}
+    for change, text in (changes or {}).items():
+        _change(said, change, text)
+    return said
+
+
+def write_recipe(written: Mapping[str, Any], file: Path) -> None:
+    """A recipe as a TOML file: keys, then tables; what is None is left out."""
+    lines = []
+    for heading, table in [("", written), *((k, v) for k, v in written.items() if _is_table(v))]:
+        lines += ["", f"[{heading}]"] if heading else []
+        # What JSON writes of texts, numbers and truth is TOML too.
+        plain = {key: value for key, value in table.items() if not _is_table(value)}
+        lines += [f"{key} = {json.dumps(v)}" for key, v in plain.items() if v is not None]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _table(key: str, table: Any) -> dict[str, Any]:

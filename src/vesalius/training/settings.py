@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.data.settings import ForecastData, ImageData, SeriesData, TextData
+from vesalius.data.settings import (
+    Data,
+    ForecastData,
+    ImageData,
+    LabelledData,
+    SeriesData,
+    TextData,
+)
 from vesalius.families.config import Config, setting
 
 
@@ -89,8 +96,9 @@ WHOLE = {
 
 def keys() -> list[dict[str, Any]]:
     """Every key of a recipe with its meaning, default and limits, as JSON."""
+    sections: dict[str, type[Data]]
     sections = {"data, text": TextData, "data, images": ImageData, "data, series": SeriesData}
-    sections["data, forecasts"] = ForecastData
+    sections |= {"data, forecasts": ForecastData, "data, labelled text": LabelledData}
     rows: list[dict[str, Any]] = [
         {"section": "", "key": key, "meaning": meaning, "default": 0 if key == "seed" else None}
         | {"least": None, "below": None, "choices": None}

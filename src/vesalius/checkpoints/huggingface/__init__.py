@@ -81,11 +81,12 @@ def _activation(key: str, name: object) -> str:
 
 
 def write_config(
-    config: Config, origin: Mapping[str, Any], names: Sequence[str] = ()
+    config: Config, origin: Mapping[str, Any], names: Sequence[str] = (), problem: str | None = None
 ) -> dict[str, Any]:
     """Their config.json for a configuration of ours, or an error that says why there is none.
 
     What else stood in the config.json that the model came with, such as special tokens, is kept.
+    ``problem`` is what they call the kind of its labels, if that is known.
     """
     dialect = dialect_of(config)
     _require_sayable(dialect, config)
@@ -105,6 +106,8 @@ def write_config(
         said = list(map(str, names)) if len(names) == labels else numbered
         theirs["id2label"] = {str(i): name for i, name in enumerate(said)}
         theirs["label2id"] = {name: i for i, name in enumerate(said)}
+    if labels and problem is not None:
+        theirs["problem_type"] = problem
     about = {"model_type": dialect.model_type, "architectures": [dialect.class_of(config)]}
     return {**kept, **about, **dialect.fixed, **theirs}
 
@@ -163,7 +166,7 @@ def write_state(config: Config, state: Mapping[str, Array]) -> dict[str, Array]:
     if left := sorted(set(state) - placed):
         raise UnknownConfiguration(f"Hugging Face's layout has no place for {', '.join(left)}")
     bare = dialect.class_of(config) == dialect.bare
-    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.", "head.")
+    heads = ("lm_head.", "cls.", "classifier.", "qa_outputs.", "decoder.", "score.", "head.")
     return {
         name if bare or name.startswith(heads) else dialect.prefix + name: array
         for name, array in tables.write_state(config, dialect.rows(config), state).items()

@@ -95,7 +95,8 @@ def labels_of(
     names = theirs.get("id2label") or {}
     if not isinstance(names, dict):
         raise UnknownConfiguration(f"config.json says id2label {names!r}; expected an object")
-    held: Shape = shapes.get("qa_outputs.weight") or shapes.get("classifier.weight") or (0,)
+    heads = (shapes.get(f"{name}.weight") for name in ("qa_outputs", "classifier", "score"))
+    held: Shape = next(filter(None, heads), (0,))
     if "labelled" not in promised:
         return held[0]
     return held[0] or len(names) or theirs.get("num_labels", 2)

@@ -1,6 +1,10 @@
 """GPT-2 and ImageGPT. Their matrices are stored transposed, with queries, keys and values fused."""
 
-from vesalius.checkpoints.huggingface.dialect import Dialect
+from collections.abc import Mapping
+from typing import Any
+
+from vesalius.checkpoints.huggingface.dialect import Dialect, labels_of, promised_by
+from vesalius.checkpoints.layout import Shape
 from vesalius.checkpoints.tables import TRANSPOSED, Row, both, third
 from vesalius.families.family import OwnConfig
 from vesalius.families.gpt2 import GPT2Config
@@ -47,7 +51,20 @@ def rows(config: GPT2Config) -> list[Row]:
         *both("blocks.{l}.feedforward_norm", "h.{l}.ln_2"),
         *both("norm", "ln_f"),
         Row("output.weight", "lm_head.weight"),
+        Row("label_head.weight", "score.weight"),
     ]
+
+
+CLASSES: dict[str, dict[str, Any]] = {
+    "GPT2Model": {},
+    "GPT2LMHeadModel": {},
+    "GPT2ForSequenceClassification": {"labelled": "sequence"},
+}
+
+
+def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """The label head that the class promises, or that the file holds."""
+    return {"labels": labels_of(theirs, shapes, promised_by(theirs, CLASSES))}
 
 
 def _sayable(config: GPT2Config) -> dict[str, bool]:
@@ -76,7 +93,7 @@ GPT2 = Dialect(
     dropouts=("embd_pdrop", "attn_pdrop"),
     prefix="transformer.",
     marks=("wte.weight", "wpe.weight", "h.0.attn.c_attn.weight", "ln_f.bias"),
-    classes={"GPT2Model": {}, "GPT2LMHeadModel": {}},
+    classes=CLASSES,
     bare="GPT2Model",
     rows=rows,
     tied={"lm_head.weight": "wte.weight"},
@@ -85,16 +102,17 @@ GPT2 = Dialect(
         r"lm_head\.weight": "the output matrix: tie_word_embeddings = false in config.json "
         "says that it is a matrix of its own, true that it is the embedding; "
         "a GPT2Model has none, a GPT2LMHeadModel does",
-        r"score\.weight": "the head of GPT2ForSequenceClassification, which gpt2 lacks here",
         r"classifier\..*": "the head of GPT2ForTokenClassification, which gpt2 lacks here",
         r"qa_outputs\..*": "the head of GPT2ForQuestionAnswering, which gpt2 lacks here",
         r"multiple_choice_head\..*": "the head of GPT2DoubleHeadsModel, which gpt2 lacks here",
     },
-    heads=lambda theirs, shapes: {},
+    heads=heads,
     sayable=_gpt2_sayable,
-    class_of=lambda config: "GPT2LMHeadModel",
+    class_of=lambda config: (
+        "GPT2" + ("ForSequenceClassification" if config.labels else "LMHeadModel")
+    ),
     kept=UNSAID,
-    outputs=lambda config: {"logits": "Z"},
+    outputs=lambda config: {"logits": "z" if config.labels else "Z"},
     last_normalised=True,
 )
 

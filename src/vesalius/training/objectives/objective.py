@@ -84,6 +84,8 @@ class Objective:
     """The sums whose means add up to the loss; the others are for looking at."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """What the model must have for it."""
+    defaults: Mapping[str, Setting] = field(default_factory=dict)
+    """What a model that is started from has unless the recipe says otherwise."""
     heads: tuple[str, ...] = ()
     """The heads that the losses read, of a network that may have several."""
     least_window: int = 1
@@ -94,6 +96,24 @@ class Objective:
         """The families that can be trained towards it."""
         rows = FAMILIES.values()
         return tuple(family.name for family in rows if self.name in family.objectives)
+
+    def required(self, config: Config) -> dict[str, Setting]:
+        """What a model must have for it, of the settings that its family has."""
+        return {name: v for name, v in self.settings.items() if name in config.settings()}
+
+    def serves(self, model: Model) -> bool:
+        """Whether a model has the heads that it reads."""
+        parts = {name.partition(".")[0] for name in model.state}
+        wanted = self.required(model.config).items()
+        return (
+            model.family in self.families
+            and parts.issuperset(self.heads)
+            and all(getattr(model.config, name) == value for name, value in wanted)
+        )
+
+    def labels_of(self, corpus: str) -> bool:
+        """Whether a corpus is of files that say what is asked, as tables with labels do."""
+        return False
 
     # Its data ----------------------------------------------------------------
 

@@ -1,0 +1,279 @@
+"""Texts with labels: one of several classes, several labels at once, or a number (6.1).
+
+They come from tables with named columns. A part for validation is split off by a seed, with each
+class in its share, and never a group on both sides. Turning texts into tokens is left to
+``encoding``.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy import ndarray as Array
+
+from vesalius.data import parts
+from vesalius.data.batches import generator
+from vesalius.data.settings import LabelledData
+from vesalius.data.tables import Table, is_table, read_table
+from vesalius.errors import ImpossibleSetting, UnusableData, nearest
+
+SPLITTING, CHOOSING = 3, 4  # ends of random keys
+TRUE, FALSE = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """Texts, perhaps with a second one each, and what is said of them.
+
+    ``labels`` are the numbers of classes (texts), ones where a label is given (texts x labels), or
+    values (texts).
+    """
+
+    name: str
+    texts: list[str]
+    seconds: list[str] | None
+    labels: Array
+    names: tuple[str, ...]
+    """What classes or labels are called; none where they are values."""
+    groups: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def chosen(self, rows: Sequence[int] | Array) -> "LabelledTexts":
+        """Some of the texts, in this order."""
+        picked = [int(row) for row in rows]
+        return replace(
+            self,
+            texts=[self.texts[row] for row in picked],
+            seconds=None if self.seconds is None else [self.seconds[row] for row in picked],
+            labels=self.labels[picked],
+            groups=None if self.groups is None else [self.groups[row] for row in picked],
+        )
+
+    def classes_of(self, row: int) -> list[int]:
+        """The labels that a text has, by number; that it has none counts as one more."""
+        if self.labels.ndim == 2:
+            return np.flatnonzero(self.labels[row]).tolist() or [len(self.names)]
+        return [int(self.labels[row])] if self.names else [0]
+
+
+def read_labelled(
+    file: str, data: LabelledData, kind: str, names: Sequence[str] | None = None
+) -> LabelledTexts:
+    """The texts of a table and their labels of a kind: classes, labels or values.
+
+    ``names`` are the labels that are known already: another one is refused.
+    """
+    table = read_table(file)
+    texts = _texts(table, data.text)
+    seconds = None if data.second is None else _texts(table, data.second)
+    groups = None if data.group is None else [str(cell) for cell in table.cells(data.group)]
+    if kind == "values":
+        return LabelledTexts(table.name, texts, seconds, _values(table, data.label), (), groups)
+    given = _several(table, data) if kind == "labels" else _single(table, data.label)
+    counted = Counter(label for labels in given for label in labels)
+    known = tuple(sorted(counted, key=_natural)) if names is None else tuple(names)
+    if kind == "labels" and "," in data.label and names is None:
+        known = tuple(_columns(data.label))
+    if strange := [label for label in counted if label not in set(known)]:
+        raise UnusableData(
+            f"{table.name} has the label {strange[0]!r} in {counted[strange[0]]:,} of "
+            f"{len(table):,} texts, which the texts to train on never have; "
+            f"{nearest(strange[0], known)}"
+        )
+    numbers = {name: number for number, name in enumerate(known)}
+    if kind == "classes":
+        labels = np.array([numbers[label] for (label,) in given], np.int64)
+    else:
+        labels = np.zeros((len(given), len(known)), np.float32)
+        for row, several in enumerate(given):
+            labels[row, [numbers[label] for label in several]] = 1
+    return LabelledTexts(table.name, texts, seconds, labels, known, groups)
+
+
+def labelled_parts(data: LabelledData, kind: str, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
+    """Texts to train on, and to validate on."""
+    whole = read_labelled(training_file(data.corpus), data, kind)
+    _require_learnable(whole, kind)
+    if data.valid is not None:
+        training = whole
+        validation = read_labelled(data.valid, data, kind, whole.names if whole.names else None)
+        _require_apart(training, validation)
+    else:
+        training, validation = split(whole, data.split, seed)
+    if data.examples is not None:
+        training = few(training, data.examples, seed)
+    return training, validation
+
+
+def training_file(corpus: str) -> str:
+    """The table of a corpus that may be trained on."""
+    return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[0])
+
+
+def held_out_file(corpus: str) -> str:
+    """All of a table; of a corpus by name, the table that no recipe trains on."""
+    return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[-1])
+
+
+def _located(corpus: str) -> list[Path]:
+    return parts.located(corpus, LabelledData.kind, lambda file: is_table(file.name))
+
+
+def split(whole: LabelledTexts, share: float, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
+    """A share held out by chance, each class in its share; texts of one group stay together."""
+    if not share:
+        raise ImpossibleSetting("[data] split must be above 0, or valid must name another table")
+    members: dict[Any, list[int]] = {}
+    for row in range(len(whole)):
+        members.setdefault(row if whole.groups is None else whole.groups[row], []).append(row)
+    groups = list(members.values())
+    total = Counter(label for row in range(len(whole)) for label in whole.classes_of(row))
+    taken: Counter[int] = Counter()
+    held_out: list[int] = []
+    for place in generator(seed, SPLITTING).permutation(len(groups)):
+        added = Counter(label for row in groups[place] for label in whole.classes_of(row))
+        # A group is held out if that brings its classes nearer to their shares of the texts.
+        gain = sum(
+            abs(share * total[label] - taken[label])
+            - abs(share * total[label] - taken[label] - count)
+            for label, count in added.items()
+        )
+        if gain > 0 and all(taken[label] + added[label] < total[label] for label in added):
+            taken += added
+            held_out += groups[place]
+    if not held_out:
+        what = "texts" if whole.groups is None else "groups"
+        raise ImpossibleSetting(
+            f"a share of {share} of {len(groups)} {what} is none; name another table to validate "
+            f"on as valid, or set split higher"
+        )
+    rest = sorted(set(range(len(whole))) - set(held_out))
+    return whole.chosen(rest), whole.chosen(sorted(held_out))
+
+
+def few(whole: LabelledTexts, examples: int, seed: int) -> LabelledTexts:
+    """So many texts of each class, by chance; all of a class that has fewer."""
+    if whole.labels.ndim == 2 or not whole.names:
+        raise ImpossibleSetting("[data] examples is for classes: so many texts of each")
+    random, rows = generator(seed, CHOOSING), list[int]()
+    for number in range(len(whole.names)):
+        rows += random.permutation(np.flatnonzero(whole.labels == number))[:examples].tolist()
+    return whole.chosen(sorted(rows))
+
+
+def class_weights(part: LabelledTexts) -> Array:
+    """Weights by inverse frequency, whose mean over the texts is one.
+
+    Of classes, one weight each; of several labels at once, two each: without the label, and with.
+    """
+    if part.labels.ndim == 2:
+        given = part.labels.sum(axis=0)
+        counts = np.stack([len(part) - given, given])
+        return np.asarray(len(part) / (2 * np.maximum(1, counts)), np.float32)
+    counts = np.bincount(part.labels, minlength=len(part.names))
+    there = np.count_nonzero(counts)
+    return np.asarray(len(part) / (there * np.maximum(1, counts)), np.float32)
+
+
+def _texts(table: Table, column: str) -> list[str]:
+    cells = table.cells(column)
+    for row, cell in enumerate(cells):
+        if not isinstance(cell, str):
+            what = "nothing" if cell is None else f"{type(cell).__name__} {cell!r}"
+            raise UnusableData(f"{table.where(row)}: expected text as {column!r}, got {what}")
+        if not cell.strip():
+            raise UnusableData(
+                f"{table.where(row)}: the text in {column!r} is empty; expected some words, or "
+                f"leave the row out"
+            )
+    return cells
+
+
+def _single(table: Table, column: str) -> list[list[str]]:
+    cells = [_label(cell) for cell in table.cells(column)]
+    for row, cell in enumerate(cells):
+        if not cell:
+            raise UnusableData(f"{table.where(row)}: there is no label in {column!r}")
+    return [[cell] for cell in cells]
+
+
+def _columns(label: str) -> list[str]:
+    return [name.strip() for name in label.split(",")]
+
+
+def _several(table: Table, data: LabelledData) -> list[list[str]]:
+    """The labels of each text: of a list, of a cell with separators, or of columns of 0 and 1."""
+    if "," in data.label:
+        by_column = {name: table.cells(name) for name in _columns(data.label)}
+        return [
+            [name for name, cells in by_column.items() if _given(table, row, name, cells[row])]
+            for row in range(len(table))
+        ]
+    found = []
+    for cell in table.cells(data.label):
+        parts = cell if isinstance(cell, list) else str(cell or "").split(data.separator)
+        found.append(list(dict.fromkeys(label for part in parts if (label := _label(part)))))
+    return found
+
+
+def _given(table: Table, row: int, column: str, cell: Any) -> bool:
+    text = _label(cell).lower()
+    if text not in TRUE + FALSE:
+        raise UnusableData(f"{table.where(row)}: expected 0 or 1 as {column!r}, got {cell!r}")
+    return text in TRUE
+
+
+def _label(cell: Any) -> str:
+    """A label as text; JSON may have it as a number."""
+    return "" if cell is None else str(cell).strip()
+
+
+def _values(table: Table, column: str) -> Array:
+    found = np.zeros(len(table))
+    for row, cell in enumerate(table.cells(column)):
+        try:
+            found[row] = float(cell) if not isinstance(cell, bool) else float("nan")
+        except (TypeError, ValueError):
+            found[row] = float("nan")
+        if not np.isfinite(found[row]):
+            raise UnusableData(
+                f"{table.where(row)}: expected a finite number as {column!r}, got {cell!r}"
+            )
+    return found
+
+
+def _natural(label: str) -> tuple[float, str]:
+    """Numbers by their size, before words by their letters."""
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label
+
+
+def _require_learnable(training: LabelledTexts, kind: str) -> None:
+    if kind == "values":
+        if np.ptp(training.labels) == 0:
+            raise UnusableData(
+                f"all texts of {training.name} have the value {training.labels[0]}; "
+                f"expected different ones, or there is nothing to learn"
+            )
+    elif len(training.names) < (2 if kind == "classes" else 1):
+        what = f"one class only, {training.names[0]!r}" if training.names else "no labels"
+        raise UnusableData(
+            f"{training.name} has {what}; expected two or more, or there is nothing to tell apart"
+        )
+
+
+def _require_apart(training: LabelledTexts, validation: LabelledTexts) -> None:
+    if training.groups is None or validation.groups is None:
+        return
+    if both := sorted(set(training.groups) & set(validation.groups)):
+        raise UnusableData(
+            f"{len(both):,} groups are in {training.name} and in {validation.name}, {both[0]!r} "
+            f"among them; expected each on one side only"
+        )

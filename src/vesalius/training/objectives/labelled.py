@@ -1,0 +1,279 @@
+"""Objectives of labelled texts: their class, several labels at once, or a value (6.1).
+
+The head reads what its family says: (57) of [CLS] in bert, the last token's state in language
+models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy import ndarray as Array
+
+from vesalius import tokenizers
+from vesalius.arguments import Progress
+from vesalius.data import encoding, preprocessing
+from vesalius.data.batches import Batch, Scaling
+from vesalius.data.labelled import LabelledTexts, held_out_file, labelled_parts, read_labelled
+from vesalius.data.settings import LabelledData
+from vesalius.data.tables import is_table
+from vesalius.errors import BrokenFile, ImpossibleSetting, WrongKind
+from vesalius.families import family_of
+from vesalius.families.config import Config, Setting
+from vesalius.generation import forward
+from vesalius.inputs import label_kind, label_names
+from vesalius.model import Model, folder_of
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.settings import Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("text", "second", "label", "separator", "length")
+"""Settings of the data that a model keeps, for whoever evaluates it or has it label texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledObjective(Objective):
+    """Texts of a table, and a label head."""
+
+    data = LabelledData
+    kind: ClassVar[str]
+    """What is told: classes, labels or values."""
+
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: LabelledData = recipe.data  # type: ignore[assignment]
+        if data.balance and self.kind == "values":
+            raise ImpossibleSetting("[data] balance is for classes and labels, not for values")
+        training, validation = labelled_parts(data, self.kind, recipe.seed)
+        reads = tokenizer or _tokenizer(data, training)
+        kept = self.kept(training)
+        common: dict[str, Any] = {"batch": recipe.training.batch, "seed": recipe.seed}
+        common |= {"balance": data.balance, "scaling": self.scaling(kept)}
+        digest = hashlib.sha256(training.labels.tobytes())
+        for text in (*training.texts, *(training.seconds or ())):
+            digest.update(f"{len(text)}:{text}".encode())
+        return Source(
+            {"vocabulary": reads.rows, "labels": max(1, len(training.names))},
+            lambda config: _batches(training, validation, reads, config, data.length, common),
+            digest.hexdigest(),
+            reads,
+            {"labels": self.kind, **kept, **{name: getattr(data, name) for name in KEPT}},
+        )
+
+    def kept(self, training: LabelledTexts) -> dict[str, Any]:
+        """What a model keeps of its labels."""
+        return {"names": list(training.names)}
+
+    def scaling(self, kept: Mapping[str, Any]) -> Scaling | None:
+        """The scaling of values."""
+        return None
+
+    def serves(self, model: Model) -> bool:
+        return model.family in self.families and label_kind(model) == self.kind
+
+    def labels_of(self, corpus: str) -> bool:
+        return is_table(corpus)
+
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
+        if model.tokenizer is None:
+            raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+        kept = model.preprocessing
+        said = {name: kept[name] for name in KEPT if kept.get(name) is not None}
+        data = LabelledData(corpus=corpus, **said)
+        names = label_names(model) if self.kind != "values" else None
+        part = read_labelled(held_out_file(corpus), data, self.kind, names)
+        common: dict[str, Any] = {"batch": BATCH, "seed": SEED, "scaling": self.scaling(kept)}
+        made = _batches(part, part, model.tokenizer, model.config, data.length, common)
+        tokens = sum(len(row.ids) for row in made.validation.rows)
+        return HeldOut(self, made, tokens)
+
+    # Its losses --------------------------------------------------------------
+
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        kinds = {"segments": batch["segments"]} if "segments" in batch else {}
+        logits = network(batch["ids"], real=batch["real"], **kinds).labels.float()
+        return self.loss(logits, batch, network.training), state
+
+    def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
+        raise AssertionError("every objective has its own")
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """The same means without PyTorch."""
+        read = family_of(model.config).label_logits
+        assert read is not None, "the table of families says what labels texts"
+        made = forward.running(model, tokens)
+        logits, labels = list[Array](), list[Array]()
+        for batch in batches:
+            real = batch["real"]
+            rows, kinds = (
+                [row[there] for row, there in zip(batch[name], real, strict=True)]
+                for name in ("ids", "segments" if "segments" in batch else "ids")
+            )
+            segments = kinds if "segments" in batch else None
+            states = forward.hidden_states(model, rows, segments=segments, made=made)
+            logits.append(read(model, states).astype(np.float64))
+            labels.append(batch["labels"])
+        return self.scored(np.concatenate(logits), np.concatenate(labels))
+
+    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
+        """The means of all texts."""
+        raise AssertionError("every objective has its own")
+
+
+class TextClasses(LabelledObjective):
+    """−Σ log p(class), where balanced each with the weight of its class."""
+
+    kind = "classes"
+
+    def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
+        from torch.nn import functional as F
+
+        if not (training and "weights" in batch):
+            return self.cross_entropy("classes", logits, batch["labels"], training)
+        each = F.cross_entropy(logits, batch["labels"], reduction="none")
+        return {"classes": (each * batch["weights"]).sum()}
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return self.counted("classes", len(batch["labels"]))
+
+    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
+        nats, right = forward.score(logits, labels)
+        return {"classes": nats / len(labels), "classes accuracy": right / len(labels)}
+
+
+class TextLabels(LabelledObjective):
+    """−Σ log p over every label of every text, given or not; a text is right if all are."""
+
+    kind = "labels"
+
+    def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
+        from torch.nn import functional as F
+
+        weights = batch.get("weights") if training else None
+        loss = F.binary_cross_entropy_with_logits(
+            logits, batch["labels"].to(logits.dtype), weights, reduction="sum"
+        )
+        if training:
+            return {"labels": loss}
+        right = ((logits > 0) == (batch["labels"] > 0)).all(dim=1).sum()
+        return {"labels": loss, "labels accuracy": right}
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return {"labels": batch["labels"].size, "labels accuracy": len(batch["labels"])}
+
+    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
+        nats = np.logaddexp(0, np.where(labels > 0, -logits, logits))
+        right = ((logits > 0) == (labels > 0)).all(axis=1)
+        return {"labels": float(nats.mean()), "labels accuracy": float(right.mean())}
+
+
+class TextValues(LabelledObjective):
+    """Σ (ŷ − y)² over z-scored values; reported in the units that they came in."""
+
+    kind = "values"
+
+    def kept(self, training: LabelledTexts) -> dict[str, Any]:
+        scale = Scaling.of([training.labels[:, None]])
+        return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+
+    def scaling(self, kept: Mapping[str, Any]) -> Scaling | None:
+        of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
+        return preprocessing.scaling(of_target, 1)
+
+    def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
+        return {"values": (logits - batch["labels"]).square().sum()}
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return {"values": len(batch["labels"])}
+
+    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
+        return {"loss": float(((logits - labels) ** 2).mean())}
+
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+        error = means["loss"] * kept["target_std"] ** 2
+        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
+
+
+def _batches(
+    training: LabelledTexts,
+    validation: LabelledTexts,
+    tokenizer: Tokenizer,
+    config: Config,
+    length: int | None,
+    common: Mapping[str, Any],
+) -> encoding.LabelledBatches:
+    """Both parts as tokens that the model has room for."""
+    context: int | None = getattr(config, "context", None)
+    if length is not None and context is not None and length > context:
+        raise ImpossibleSetting(
+            f"[data] length is {length}, but the model's context {context}; leave it out to follow"
+        )
+    segments: int = config.symbols().get("segments", 0)
+    if training.seconds is not None and segments == 1:
+        raise WrongKind("this model has one segment, so it cannot tell two texts apart")
+    room = length or context
+    return encoding.batches(
+        training, validation, tokenizer, length=room, segments=segments, **common
+    )
+
+
+def _tokenizer(data: LabelledData, training: LabelledTexts) -> Tokenizer:
+    """For a model that starts from nothing: learnt from the texts, or that of another model."""
+    texts = [*training.texts, *(training.seconds or ())]
+    learners = {
+        "byte-pairs": lambda: tokenizers.train_byte_pairs(texts, data.vocabulary),
+        "word-pieces": lambda: tokenizers.train_word_pieces(texts, data.vocabulary),
+        "words": lambda: tokenizers.train_words(texts, data.vocabulary),
+        "characters": lambda: tokenizers.train_characters(texts),
+    }
+    if data.tokenizer in learners:
+        return learners[data.tokenizer]()
+    found = tokenizers.read_tokenizer(folder_of(data.tokenizer))
+    if found is None:
+        raise BrokenFile(
+            f"{data.tokenizer!r} holds no tokenizer; expected a model that does, or one of "
+            f"{', '.join(learners)} to learn"
+        )
+    return found
+
+
+SETTINGS: dict[str, Setting] = {"labelled": "sequence", "pooler": True}
+ALONE: dict[str, Setting] = {"mlm_head": False, "nsp_head": False}
+"""Heads that would no longer fit the states beneath them."""
+HEADS = ("pooler", "label_head")
+OBJECTIVES: tuple[Objective, ...] = (
+    TextClasses(
+        name="text-classes",
+        title="the class of a text",
+        losses=("classes",),
+        settings=SETTINGS,
+        defaults=ALONE,
+        heads=HEADS,
+    ),
+    TextLabels(
+        name="text-labels",
+        title="several labels of a text at once",
+        losses=("labels",),
+        settings=SETTINGS,
+        defaults=ALONE,
+        heads=HEADS,
+    ),
+    TextValues(
+        name="text-values",
+        title="a number for a text, by squared error",
+        losses=("values",),
+        settings=SETTINGS,
+        defaults=ALONE,
+        heads=HEADS,
+    ),
+)
