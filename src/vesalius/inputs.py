@@ -94,6 +94,13 @@ def class_names(model: Model) -> list[str]:
     return preprocessing.class_names({"names": names}, classes)
 
 
+def label_names(model: Model) -> list[str]:
+    """What the labels of a fine-tuned head are called; their numbers where they have no names."""
+    labels = int(model.config.symbols().get("labels", 0))
+    names = model.preprocessing.get("names") or preprocessor.names(model.origin)
+    return preprocessing.class_names({"names": names}, labels)
+
+
 def read_inputs(
     model: Model, given: "Source", raw: bool = False, invert: bool = False
 ) -> list[Input]:

@@ -23,6 +23,7 @@ from vesalius.cli import (
     figures,
     generation,
     reading,
+    spans,
     text,
     training,
 )
@@ -59,6 +60,8 @@ SUBJECTS: dict[str, list[click.Command]] = {
         reading.classify,
         reading.fill,
         reading.next_sentence,
+        spans.tag,
+        spans.answer,
         reading.embed,
         reading.similar,
     ],

@@ -170,6 +170,6 @@ FAMILY = Family(
     layout=Lazy("vesalius.checkpoints.layout:BERT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),
     libraries={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_BERT")},
-    verbs=("fill", "next-sentence", "embed", "similar", "evaluate"),
-    objectives=("mlm", "nsp", "mlm+nsp"),
+    verbs=("fill", "next-sentence", "tag", "answer", "embed", "similar", "evaluate"),
+    objectives=("mlm", "nsp", "mlm+nsp", "tags", "answers"),
 )

@@ -100,6 +100,11 @@ def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
     return _linear(model, "nsp_head", np.tanh(_linear(model, "pooler", first)))
 
 
+def token_logits(model: Model, states: States) -> Logits:
+    """The logits of the labels of tokens, by a head that was fine-tuned (6.1)."""
+    return _linear(model, "label_head", states)
+
+
 def _linear(model: Model, name: str, x: Array) -> Array:
     return x @ model.state[f"{name}.weight"].T + model.state[f"{name}.bias"]
 

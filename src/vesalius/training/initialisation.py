@@ -30,9 +30,10 @@ def configured(
 ) -> Config:
     """What the recipe says, and for the rest what the data imply."""
     required: dict[str, Any] = dict(objective.settings)
+    left = dict.fromkeys(objective.without, False)
     if started is not None:
-        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes")}
-        changes: dict[str, Any] = {**heads, **required, **recipe.model}
+        heads = {name: v for name, v in implied.items() if name in ("outputs", "classes", "labels")}
+        changes: dict[str, Any] = {**heads, **left, **required, **recipe.model}
         family = None if recipe.family is None else family_of(configuration(recipe.family)).name
         if family not in (None, started.family):
             raise ImpossibleSetting(
@@ -47,7 +48,7 @@ def configured(
         assert recipe.family is not None, "recipes say a family or a model to start from"
         known = configuration(recipe.family).settings()
         fitting = {name: value for name, value in implied.items() if name in known}
-        config = configuration(recipe.family, **{**fitting, **required, **recipe.model})
+        config = configuration(recipe.family, **{**fitting, **left, **required, **recipe.model})
     family = family_of(config).name
     if family not in objective.families:
         raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.data.settings import ImageData, SeriesData, TextData
+from vesalius.data.settings import AnswerData, ImageData, SeriesData, TaggedData, TextData
 from vesalius.families.config import Config, setting
 
 
@@ -90,6 +90,7 @@ WHOLE = {
 def keys() -> list[dict[str, Any]]:
     """Every key of a recipe with its meaning, default and limits, as JSON."""
     sections = {"data, text": TextData, "data, images": ImageData, "data, series": SeriesData}
+    sections |= {"data, tags": TaggedData, "data, questions": AnswerData}
     rows: list[dict[str, Any]] = [
         {"section": "", "key": key, "meaning": meaning, "default": 0 if key == "seed" else None}
         | {"least": None, "below": None, "choices": None}

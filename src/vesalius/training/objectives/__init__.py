@@ -6,11 +6,13 @@ Which families an objective serves is said in their rows (``Family.objectives``)
 from typing import Any
 
 from vesalius.errors import UnknownSetting, nearest
-from vesalius.training.objectives import images, series, text
+from vesalius.training.objectives import answers, images, series, tagging, text
 from vesalius.training.objectives.objective import Objective as Objective
 
 OBJECTIVES: dict[str, Objective] = {
-    objective.name: objective for kind in (text, images, series) for objective in kind.OBJECTIVES
+    objective.name: objective
+    for kind in (text, images, series, tagging, answers)
+    for objective in kind.OBJECTIVES
 }
 
 

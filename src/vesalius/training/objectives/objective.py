@@ -64,6 +64,8 @@ class HeldOut:
     tokens: int = 0
     unknown: int | None = None
     """Of texts: tokens that stand for words which the vocabulary lacks."""
+    part: str = ""
+    """In words, what of the corpus they are, where the corpus alone does not tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,8 @@ class Objective:
     """What the model must have for it."""
     heads: tuple[str, ...] = ()
     """The heads that the losses read, of a network that may have several."""
+    without: tuple[str, ...] = ()
+    """Heads that a model is trained without, though one that it starts from may have them."""
     least_window: int = 1
     """Tokens that a window of text needs at least."""
 

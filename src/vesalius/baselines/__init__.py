@@ -1,0 +1,1 @@
+"""What to beat: simple predictors, one module for each kind of task."""
