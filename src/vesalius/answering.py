@@ -49,7 +49,7 @@ class Answers(Shown):
     @property
     def text(self) -> str:
         """The best answer; empty where the model says that there is none."""
-        return "" if self.impossible else self.answers[0].text
+        return "" if self.impossible or not self.answers else self.answers[0].text
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -116,10 +116,10 @@ def answer(
 
 def answered(model: Model, context: str, found: Candidates) -> str:
     """The best answer, or none where that is likelier and the model has learnt to say so."""
-    (best,) = found.best(1)
+    best = found.best(1)
     impossible = bool(model.preprocessing.get("impossible", False))
-    none = impossible and found.nothing > best.probability
-    return "" if none else context[best.start : best.end]
+    none = not best or (impossible and found.nothing > best[0].probability)
+    return "" if none else context[best[0].start : best[0].end]
 
 
 def span_logs(

@@ -63,7 +63,8 @@ def _question(file: Path, title: str, context: str, asked: Mapping[str, Any]) ->
     answers, starts = [], []
     for answer in said:
         words, start = _text(file, where, answer, "text"), answer.get("answer_start")
-        if type(start) is not int or not words or context[max(0, start) :][: len(words)] != words:
+        there = type(start) is int and start >= 0 and context.startswith(words, start)
+        if not words or not there:
             raise UnusableData(
                 f"{file}, {where}: the answer {words[:60]!r} does not stand at character {start} "
                 f"of its paragraph; expected answer_start, counted from 0"

@@ -33,7 +33,9 @@ class Passage:
     """Tokens before the paragraph's: [CLS], the question and [SEP]."""
     offsets: list[tuple[int, int]]
     """The characters of the paragraph's tokens."""
-    question: int
+    begins: Bool[Array, " m_and_one"]
+    """Which of the paragraph's tokens, and of the one after them, begin a word."""
+    question: int = 0
     start: int = 0
     end: int = 0
     """The first and the last token of the answer; 0, which is [CLS], for none."""
@@ -90,11 +92,13 @@ class Reader:
                 f"stride is {self.stride}, but a window holds {room} tokens of the paragraph; "
                 f"some would be in none"
             )
+        begins = np.array([*(not self.tokenizer.continues(i) for i in encoded.ids), True])
         found = []
         for start in starts(len(encoded.ids), room, self.stride):
             part = slice(start, start + room)
             read = np.array([*head, *encoded.ids[part], self.between], np.int64)
-            found.append(Passage(read, len(head), encoded.offsets[part], number))
+            some = begins[start : start + room + 1]
+            found.append(Passage(read, len(head), encoded.offsets[part], some, number))
         return found
 
     def _encoded(self, paragraph: str) -> Encoded:
@@ -147,8 +151,9 @@ class Span(NamedTuple):
 class Candidates:
     """The likely answers to one question, gathered from its windows.
 
-    A span's probability is p(start) p(end) in its window, or the largest in several. That there is
-    no answer is as likely as in the window that thinks it least so.
+    Spans are of whole words, at most ``longest`` tokens. A span's probability is p(start) p(end) in
+    its window, or the largest in several. That there is no answer is as likely as in the window
+    that thinks it least so.
     """
 
     def __init__(self, longest: int) -> None:
@@ -164,6 +169,7 @@ class Candidates:
         begin, end = (logs[passage.before : passage.before + count] for logs in (starting, ending))
         apart = np.arange(count)[None, :] - np.arange(count)[:, None]
         allowed = (apart >= 0) & (apart < self.longest)
+        allowed &= passage.begins[:-1, None] & passage.begins[None, 1:]
         scores = np.where(allowed, begin[:, None] + end[None, :], -np.inf)
         for flat in np.argsort(-scores, axis=None, kind="stable")[:NEAR]:
             first, last = divmod(int(flat), count)
