@@ -27,6 +27,7 @@ from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
 from vesalius.analyses.unfolding import Unfolding
 from vesalius.analyses.words import Contexts, Projection
+from vesalius.answering import Answers
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -43,6 +44,7 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.model import Model
+from vesalius.tagging import Tagging
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
@@ -278,7 +280,7 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Inspection)
+RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Projection, Contexts)
 

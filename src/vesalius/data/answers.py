@@ -60,11 +60,10 @@ def _question(file: Path, title: str, context: str, asked: Mapping[str, Any]) ->
     where = f"question {asked.get('id') or text!r} ({title})"
     impossible = asked.get("is_impossible", False)
     said = [] if impossible else _list(file, where, asked, "answers")
-    answers, starts = [], []
+    answers, starts = list[str](), list[int]()
     for answer in said:
         words, start = _text(file, where, answer, "text"), answer.get("answer_start")
-        there = type(start) is int and start >= 0 and context.startswith(words, start)
-        if not words or not there:
+        if type(start) is not int or start < 0 or not words or not context.startswith(words, start):
             raise UnusableData(
                 f"{file}, {where}: the answer {words[:60]!r} does not stand at character {start} "
                 f"of its paragraph; expected answer_start, counted from 0"
