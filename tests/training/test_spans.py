@@ -149,6 +149,9 @@ def test_transformers_predicts_the_same_from_what_was_exported(tagger, reader, t
         assert found.tags == [theirs.config.id2label[int(i)] for i in expected.indices]
         assert [w.probability for w in found.words] == pytest.approx(expected.values, rel=1e-5)
 
+    (tmp_path / "tags/preprocessing.json").unlink()  # as in a folder that Transformers wrote
+    assert {*tag(load(tmp_path / "tags"), words).tags} <= {*theirs.config.id2label.values()}
+
     reader.model.save(tmp_path / "answers", layout="huggingface")
     theirs = transformers.BertForQuestionAnswering.from_pretrained(tmp_path / "answers").eval()
     question, context = "Who lived there ?", "Ben Lee lived in Ely ."
@@ -233,5 +236,11 @@ def test_recipes_that_do_not_fit_are_refused(tmp_path):
         going("bert tags", **{"model.labels": "3"})
     with pytest.raises(ImpossibleSetting, match="stride is 40, but a window holds"):
         going("bert answers", **{"data.stride": "40"})
+    with pytest.raises(ImpossibleSetting, match="segments is 1, but questions and texts are two"):
+        going("bert answers", **{"model.segments": "1"})
     with pytest.raises(WrongKind, match="tags is for bert, not gpt2"):
         small_recipe("bert tags", tmp_path, changes={"family": "gpt2"})
+    other = {"family": "none", "init": "gpt"}
+    other |= {f"model.{name}": "none" for name in ("layers", "heads", "embedding", "context")}
+    with pytest.raises(WrongKind, match="tags is for bert, not gpt2"):
+        going("bert tags", **other)

@@ -32,6 +32,7 @@ def configured(
     required: dict[str, Any] = dict(objective.settings)
     left = dict.fromkeys(objective.without, False)
     if started is not None:
+        _require_served(objective, started.family)
         heads = {name: v for name, v in implied.items() if name in ("outputs", "classes", "labels")}
         changes: dict[str, Any] = {**heads, **left, **required, **recipe.model}
         family = None if recipe.family is None else family_of(configuration(recipe.family)).name
@@ -49,9 +50,7 @@ def configured(
         known = configuration(recipe.family).settings()
         fitting = {name: value for name, value in implied.items() if name in known}
         config = configuration(recipe.family, **{**fitting, **left, **required, **recipe.model})
-    family = family_of(config).name
-    if family not in objective.families:
-        raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")
+    _require_served(objective, family_of(config).name)
     for name, wanted in required.items():
         if getattr(config, name) != wanted:
             raise ImpossibleSetting(f"{objective.name} needs [model] {name} = {wanted}")
@@ -62,6 +61,11 @@ def configured(
                 f"[model] {name} is {has}, but the data have {needed}; leave it out to follow them"
             )
     return config
+
+
+def _require_served(objective: Objective, family: str) -> None:
+    if family not in objective.families:
+        raise WrongKind(f"{objective.name} is for {', '.join(objective.families)}, not {family}")
 
 
 def network(config: Config, seed: int, started: Model | None) -> tuple[nn.Module, list[str]]:

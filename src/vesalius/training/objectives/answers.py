@@ -15,7 +15,7 @@ from vesalius.data.batches import Batch, Batches
 from vesalius.data.passages import AskedText, Candidates, Passage, Passages, Reader
 from vesalius.data.settings import AnswerData
 from vesalius.data.vocabularies import word_pieces_of
-from vesalius.errors import WrongKind
+from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families.family import OwnConfig
 from vesalius.generation import forward
 from vesalius.machine import warn_once
@@ -73,6 +73,10 @@ class Answers(Objective):
         parts: tuple[list[Question], list[Question]],
         common: Mapping[str, Any],
     ) -> Batches:
+        if config.segments < 2:
+            raise ImpossibleSetting(
+                f"[model] segments is {config.segments}, but questions and texts are two"
+            )
         reader = Reader(tokenizer, config.context, data.stride, data.question)
         train, valid = (Passages(reader.all(part)) for part in parts)
         if reader.cut:

@@ -24,6 +24,7 @@ from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
+from vesalius.views import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,11 +76,11 @@ class Tags(Objective):
         made = []
         for part, tags in zip(parts, numbers, strict=True):
             rows = aligner.rows([sentence.words for sentence in part.sentences])
-            long = sum(a.sentence == b.sentence for a, b in pairwise(rows))
+            long = {a.sentence for a, b in pairwise(rows) if a.sentence == b.sentence}
             if long:
                 warn_once(
-                    f"{part.source} has sentences longer than the model's context of "
-                    f"{config.context} tokens: {long} more windows were made for their words"
+                    f"{part.source}: {counted(len(long), 'sentence')} longer than the model's "
+                    f"context of {config.context} tokens, read in windows that overlap"
                 )
             made.append(TaggedRows(rows, tags))
         pad = tokenizer.special.get("[PAD]", 0)
