@@ -27,6 +27,7 @@ from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
 from vesalius.analyses.unfolding import Unfolding
 from vesalius.analyses.words import Contexts, Projection
+from vesalius.answering import Answers
 from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.classification import Classification
 from vesalius.cli import cli
@@ -46,6 +47,7 @@ from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.labelling import Labels, Value
 from vesalius.model import Model
+from vesalius.tagging import Tagging
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
@@ -283,8 +285,8 @@ def python_page() -> str:
 
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
-RESULTS += (NextSentence, Embeddings, Classification, Labels, Value, FineTuned, Forecast)
-RESULTS += (Inspection,)
+RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, Value, FineTuned)
+RESULTS += (Forecast, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Projection, Contexts)
 

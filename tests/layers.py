@@ -9,7 +9,7 @@ LAYERS = [
     {"inspection"},
     {"peers", "finetuning"},
     {"training"},
-    {"dissection", "filling", "embedding", "labelling"},
+    {"dissection", "filling", "embedding", "labelling", "tagging", "answering"},
     {"traces", "examples"},
     {"generation"},
     {"metrics", "baselines"},

@@ -128,7 +128,10 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert "".join(ways[1]) == "".join(ways[0])
 
 
-@pytest.mark.parametrize("name", ["own-weights.md", "attention.md", "analyses.md", "generation.md"])
+RUN = ["own-weights.md", "attention.md", "analyses.md", "generation.md", "tagging.md"]
+
+
+@pytest.mark.parametrize("name", [*RUN, "answering.md"])
 def test_the_pages_code_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / name).read_text()

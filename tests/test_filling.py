@@ -307,6 +307,8 @@ def test_verbs_agree_with_what_families_are_trained_for():
         assert ("generate" in family.verbs) == (family.predicts_text or family.reads == "pixels")
         assert ("fill" in family.verbs) == ("mlm" in family.objectives)
         assert ("next-sentence" in family.verbs) == ("nsp" in family.objectives)
+        assert ("tag" in family.verbs) == ("tags" in family.objectives)
+        assert ("answer" in family.verbs) == ("answers" in family.objectives)
         assert ("embed" in family.verbs) == ("similar" in family.verbs) == text
         decodes = family.session is not None  # in NumPy; kernels are not needed for it
         assert decodes or family.engine is None

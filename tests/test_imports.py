@@ -68,7 +68,20 @@ USES = {
     "evaluate rnn": "vs.evaluate(vs.load('rnn'), FILE)",
     "evaluate ffnn": "vs.evaluate(vs.load('ffnn'), FILE)",
     "evaluate bert": "vs.evaluate(vs.load('bert'), FILE)",
+    "tag": "vs.tag(labelled('tokens'), 'He went home.')",
+    "answer": "vs.answer(labelled('span'), 'Who went home?', 'He went home.')",
 }
+LABELLED = """
+def labelled(what):
+    import numpy as np
+    bert = vs.load("bert")
+    bare = {"mlm_head": False, "nsp_head": False, "pooler": False}
+    config = bert.config.change(labels=2, labelled=what, **bare)
+    heads = ("mlm_head.", "nsp_head.", "pooler.")
+    state = {name: a for name, a in bert.state.items() if not name.startswith(heads)}
+    new = {"label_head.weight": np.zeros((2, 192), "f4"), "label_head.bias": np.zeros(2, "f4")}
+    return vs.Model(config, state | new, bert.tokenizer)
+"""
 
 
 def test_short_texts_need_neither_torch_nor_the_compiler(tmp_path, monkeypatch):
@@ -77,6 +90,7 @@ def test_short_texts_need_neither_torch_nor_the_compiler(tmp_path, monkeypatch):
     file = tmp_path / "text.txt"
     file.write_text("It rained, and he went home. The house was dark, and the door was open.")
     lines = [f"import sys, vesalius as vs; FILE, unwanted = {str(file)!r}, {[*HEAVY, 'numba']}"]
+    lines.append(LABELLED)
     for name, use in USES.items():
         lines += [use, f"assert not sys.modules.keys() & set(unwanted), {name!r}"]
     assert "vesalius.generation.forward" in loaded_by("\n".join(lines))
@@ -106,6 +120,7 @@ def test_the_public_names_are_those():
     assert sorted(vesalius.__all__) == [
         "Model",
         "ablate",
+        "answer",
         "attribute",
         "classify",
         "configuration",
@@ -143,6 +158,7 @@ def test_the_public_names_are_those():
         "read_trace",
         "scale",
         "similar",
+        "tag",
         "tracing",
         "train",
         "unfold",

@@ -74,6 +74,8 @@ VERBS = {
     "classify": ["x.npy"],
     "fill": ["[MASK]"],
     "next-sentence": ["x", "y"],
+    "tag": ["x"],
+    "answer": ["x", "--context", "y"],
     "embed": ["x"],
     "similar": ["x"],
     "tokenize": ["x"],

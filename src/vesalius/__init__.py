@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vesalius.analyses.words import contexts as contexts
     from vesalius.analyses.words import neighbours as neighbours
     from vesalius.analyses.words import project as project
+    from vesalius.answering import answer as answer
     from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
+    from vesalius.tagging import tag as tag
     from vesalius.traces import read_trace as read_trace
     from vesalius.training import train as train
     from vesalius.verification import verify as verify
@@ -69,6 +71,7 @@ _NAMES = {
     "analyses.patching": ("patch",),
     "analyses.unfolding": ("unfold",),
     "analyses.words": ("contexts", "neighbours", "project"),
+    "answering": ("answer",),
     "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect",),
@@ -85,6 +88,7 @@ _NAMES = {
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),
     "model": ("Model", "create", "load"),
+    "tagging": ("tag",),
     "traces": ("read_trace",),
     "training": ("train",),
     "verification": ("verify",),

@@ -120,7 +120,8 @@ class Measures(Shown):
     def view(self) -> Iterator[Table | str]:
         rows = [("examples", f"{self.examples:,}")]
         for name, number in self.numbers.items():
-            shown = f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
+            shown = f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
+            shown = f"{number:.2%}" if name.endswith("accuracy") else shown
             rows.append((name.replace("_", " "), shown))
         if self.unknown:
             rows.append(("unknown tokens", f"{self.unknown:,}"))
@@ -287,7 +288,7 @@ def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
         measured.append(served.title)
         numbers |= served.report(means, model.preprocessing)
         examples, unknown = sum(counted), held_out.unknown
-    part = objective.evaluated_part(corpus)
+    part = held_out.part or objective.evaluated_part(corpus)
     return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
 
 

@@ -100,12 +100,12 @@ def class_names(model: Model) -> list[str]:
 
 
 def label_names(model: Model) -> list[str]:
-    """What the labels of a model are called, whatever they are; none where it has no head."""
-    classes = family_of(model.config).classes(model.config)
-    if not classes:
+    """What the labels of a model are called, or its tags; none where it has no head for any."""
+    labels = family_of(model.config).classes(model.config) or model.config.symbols().get("labels")
+    if not labels:
         return []
     names = model.preprocessing.get("names") or preprocessor.names(model.origin)
-    return preprocessing.class_names({"names": names}, classes)
+    return preprocessing.class_names({"names": names}, int(labels))
 
 
 def read_inputs(

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from vesalius.data import parts, registry, texts
+from vesalius.data import answers, parts, registry, tagging, texts
 from vesalius.data.parts import held_out_images, held_out_series, image_parts, series_parts
-from vesalius.data.settings import ImageData, SeriesData, TextData
+from vesalius.data.settings import AnswerData, ImageData, SeriesData, TaggedData, TextData
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
 from vesalius.recipes import recipes
@@ -119,6 +119,13 @@ def test_no_recipe_trains_on_what_its_corpus_is_evaluated_on(name, request):
     elif isinstance(data, ImageData):
         train, held_out = image_parts(data)[0], held_out_images(data)
         shared = len(_rows(train.pixels) & _rows(held_out.pixels)) > len(held_out) // 100
+    elif isinstance(data, TaggedData):
+        train, held_out = tagging.training_parts(data, 0)[0], tagging.held_out_part(data, {})[0]
+        shared = train.source == held_out.source
+    elif isinstance(data, AnswerData):
+        train, _, kept = answers.training_parts(data, 0)
+        held_out, _ = answers.held_out_part(data, kept)
+        shared = len({q.article for q in train} & {q.article for q in held_out})
     else:
         assert isinstance(data, SeriesData)
         train, held_out = series_parts(data)[0], held_out_series(data)

@@ -40,6 +40,8 @@ SMALL = {
         {"embedding": 16, "output_bias": True},
         {"tokenizer": "words", "label": "value"},
     ),
+    "bert tags": ("bert", "tags", {**BLOCKS, "context": 12}, {"vocabulary": 60, "case": True}),
+    "bert answers": ("bert", "answers", {**BLOCKS, "context": 24}, {"vocabulary": 60}),
     "vit": ("vit", "image-classes", {**BLOCKS, "patch": 4}, {"shift": 2, "mirror": True}),
     "vit patches": ("vit", "masked-patches", {**BLOCKS, "patch": 4, "classes": 0}, {}),
     "igpt": ("igpt", "next-pixel", BLOCKS, {"side": 4, "levels": 4}),
@@ -63,6 +65,9 @@ def small_recipe(name, folder, dropout=0.1, changes=None, **training):
         data = {**data, "corpus": str(write_series(folder, objective == "series-values"))}
     if objective.startswith("text-"):
         data = {**data, "corpus": str(write_texts(folder))}
+    if objective in ("tags", "answers"):
+        write = write_tags if objective == "tags" else write_questions
+        data = {**data, "corpus": str(write(folder))}
     how = {"steps": 50, "batch": 4, "warmup": 5, "evaluate_every": 25, "validate_on": 32}
     how |= {"save_every": 25, "log_every": 1, "learning_rate": 3e-3}
     said = {"family": family, "objective": objective, "seed": 3, "model": model, "data": data}
@@ -117,4 +122,44 @@ def write_texts(folder, count=40):
         row |= {"second": f"and {words[0]}", "value": float(len(words) * 10 + 100)}
         lines.append(json.dumps(row))
     file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+NAMES = ["Ada", "Ben Lee", "Cy"]
+PLACES = ["Bath", "Ely", "York Street"]
+
+
+def write_tags(folder):
+    """Sentences with names of persons and places, as IOB2; one is longer than the context."""
+    lines = []
+    for number in range(40):
+        who, where = NAMES[number % 3], PLACES[number // 3 % 3]
+        for words, kind in ((who, "PER"), ("lived in", ""), (where, "LOC"), (".", "")):
+            for at, word in enumerate(words.split()):
+                lines.append(f"{word}\t{'BI'[at > 0]}-{kind}" if kind else f"{word}\tO")
+        if number:
+            lines.append("")
+    file = folder / "names.conll"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def write_questions(folder):
+    """Ten articles of two questions each, in SQuAD's format; some paragraphs need windows."""
+    articles = []
+    for number in range(10):
+        who, where = NAMES[number % 3], PLACES[number // 3 % 3]
+        text = "It was cold . " * (number % 4) + f"{who} lived in {where} ."
+        asked = [("Who lived there ?", who), ("Where was it ?", where)]
+        qas = [
+            {
+                "id": f"{number}-{i}",
+                "question": question,
+                "answers": [{"text": answer, "answer_start": text.index(answer)}],
+            }
+            for i, (question, answer) in enumerate(asked)
+        ]
+        articles.append({"title": f"t{number}", "paragraphs": [{"context": text, "qas": qas}]})
+    file = folder / "questions.json"
+    file.write_text(json.dumps({"version": "1.1", "data": articles}))
     return file

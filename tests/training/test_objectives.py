@@ -20,6 +20,7 @@ from vesalius.equations import (
     cross_entropy_of_class,
     distributions,
     feedforward_loss,
+    label_logits,
     masked_loss,
     masked_square_error,
     nsp_distribution,
@@ -174,6 +175,37 @@ def test_bert_is_trained_on_the_sum_of_both(tmp_path):
     close(peek.losses[0]["mlm"], mlm)
     close(peek.losses[0]["nsp"], nsp)
     close(peek.losses[0]["loss"], mlm + nsp)
+
+
+def label_columns(peek, batch):
+    """z of every row by the equations, with its padding."""
+    for ids, segments, real in zip(batch["ids"], batch["segments"], batch["real"], strict=True):
+        H = bert_states(peek.theta, OneHot(ids, peek.config.vocabulary), segments, real)
+        yield label_logits(peek.theta.Pi_Y, H)
+
+
+def test_the_loss_of_tags_is_the_cross_entropy_of_a_word(tmp_path):
+    peek = seen("bert tags", tmp_path)
+    batch = peek.batches.train(0)
+    assert batch["segments"].any()  # words with a capital
+    counts = batch["targets"] != IGNORED
+    rows = zip(label_columns(peek, batch), batch["targets"], counts, strict=True)
+    losses = [masked_loss(z, np.where(m, c, 0), m) for z, c, m in rows]
+    close(peek.losses[0]["loss"], sum(losses) / counts.sum())
+
+
+def test_the_loss_of_answers_is_the_cross_entropy_of_start_and_end(tmp_path):
+    peek = seen("bert answers", tmp_path, batch=20)
+    batch = peek.batches.train(0)
+    assert not batch["start"].all()  # some windows hold no answer
+    losses = []
+    for row, z in enumerate(label_columns(peek, batch)):
+        last = int(batch["real"][row].sum()) - 1
+        between = int(batch["segments"][row].argmax())
+        places = [0, *range(between, last)]  # [CLS] and the paragraph
+        for logits, name in zip(z[:, places], ("start", "end"), strict=True):
+            losses.append(-np.log(softmax(logits)[places.index(int(batch[name][row]))]))
+    close(peek.losses[0]["loss"], 2 * np.mean(losses))
 
 
 def test_the_loss_of_masked_series_is_the_square_error_of_a_masked_value(tmp_path):

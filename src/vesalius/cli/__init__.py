@@ -24,6 +24,7 @@ from vesalius.cli import (
     forecasting,
     generation,
     reading,
+    spans,
     text,
     training,
 )
@@ -61,6 +62,8 @@ SUBJECTS: dict[str, list[click.Command]] = {
         forecasting.forecast,
         reading.fill,
         reading.next_sentence,
+        spans.tag,
+        spans.answer,
         reading.embed,
         reading.similar,
     ],

@@ -18,6 +18,9 @@ from vesalius.errors import UnusableData
 
 TRAINING, VALIDATION = 1, 2  # ends of random keys; without an end, the key is that of the shuffling
 
+BUCKETS = 16
+"""Batches that are drawn at once where their examples are to have similar lengths."""
+
 Batch = dict[str, Array]
 """Arrays by name, all with the examples along their first axis."""
 
@@ -46,6 +49,21 @@ def shuffled(count: int, batch: int, step: int, seed: int) -> Array:
     epoch, position = divmod(step, count // batch)
     order = _order(count, epoch, seed)
     return order[position * batch : (position + 1) * batch]
+
+
+def bucketed(lengths: Sequence[int], batch: int, step: int, seed: int) -> Array:
+    """As ``shuffled``, but the examples of a batch have similar lengths, which saves padding.
+
+    Several batches are drawn at once, sorted by length, cut, and come in an order by chance.
+    """
+    count = len(lengths)
+    batch = min(batch, count)
+    drawn = min(BUCKETS, count // batch)
+    turn, place = divmod(step, drawn)
+    rows = shuffled(count, drawn * batch, turn, seed)
+    rows = rows[np.argsort(np.asarray(lengths)[rows], kind="stable")]
+    chosen = int(generator(seed, turn, BUCKETS).permutation(drawn)[place])
+    return rows[chosen * batch : (chosen + 1) * batch]
 
 
 def spread(count: int, most: int | None) -> Array:

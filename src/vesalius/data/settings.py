@@ -109,3 +109,40 @@ class ForecastData(Data):
     )
     split: float = setting(0.1, "", "share to validate on, before the test part", least=0, below=1)
     test: float = setting(0.2, "", "share to test on, at the end", least=0, below=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedData(Data):
+    """Words with tags."""
+
+    kind = "tags"
+
+    corpus: str = setting("ud-ewt", "", "a corpus by name, or a file of words with tags")
+    valid: str | None = setting(None, "", "what to validate on; a part of the sentences if none")
+    split: float = setting(0.1, "", "share to validate on where that is one file", least=0, below=1)
+    word: int = setting(1, "", "column of the words, counted from 1")
+    column: int | None = setting(None, "", "column of the tags, counted from 1; the last if none")
+    case: bool = setting(False, "", "whether words with a capital are read in segment 1")
+    tokenizer: str = setting(
+        "word-pieces", "", "word-pieces to learn, or a model whose tokenizer to take; not for init"
+    )
+    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerData(Data):
+    """Questions whose answers are spans of a paragraph."""
+
+    kind = "questions"
+
+    corpus: str = setting("xquad-en", "", "a corpus by name, or a JSON file in SQuAD's format")
+    valid: str | None = setting(None, "", "what to validate on; a part of the articles if none")
+    split: float = setting(0.1, "", "share to validate on where that is one file", least=0, below=1)
+    stride: int | None = setting(
+        None, "", "tokens between windows of a long paragraph; half a window if none"
+    )
+    question: int = setting(64, "", "tokens of a question at most")
+    tokenizer: str = setting(
+        "word-pieces", "", "word-pieces to learn, or a model whose tokenizer to take; not for init"
+    )
+    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")

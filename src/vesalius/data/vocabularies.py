@@ -2,12 +2,12 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from vesalius import __version__, tokenizers
+from vesalius import __version__, naming, tokenizers
 from vesalius.arguments import Progress
 from vesalius.checkpoints import files
 from vesalius.data.settings import TextData
@@ -65,3 +65,18 @@ def _kept(folder: Path) -> Tokenizer | None:
     with suppress(BrokenFile, OSError):
         return tokenizers.read_tokenizer(folder) if folder.exists() else None
     return None
+
+
+def word_pieces_of(name: str, size: int, texts: Iterable[str], progress: Progress) -> Tokenizer:
+    """BERT's tokenizer for a model that begins with random weights: learnt, or another model's."""
+    if name == "word-pieces":
+        progress("a vocabulary of word-pieces", 0, None)
+        return tokenizers.train_word_pieces(texts, size)
+    folder = naming.find(name).folder or Path(name)
+    found = tokenizers.read_tokenizer(folder)
+    if found is None:
+        raise BrokenFile(
+            f"{name!r} holds no tokenizer; expected a model or a folder that does, or word-pieces "
+            f"to learn"
+        )
+    return found

@@ -172,6 +172,12 @@ FAMILY = Family(
     layout=Lazy("vesalius.checkpoints.layout:BERT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),
     libraries={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_BERT")},
-    verbs=("fill", "next-sentence", "classify", "embed", "similar", "evaluate"),
-    objectives=("mlm", "nsp", "mlm+nsp", "text-classes", "text-labels", "text-values"),
+    verbs=(
+        *("fill", "next-sentence", "classify", "tag", "answer"),
+        *("embed", "similar", "evaluate"),
+    ),
+    objectives=(
+        *("mlm", "nsp", "mlm+nsp", "text-classes", "text-labels", "text-values"),
+        *("tags", "answers"),
+    ),
 )

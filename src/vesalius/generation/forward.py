@@ -111,6 +111,11 @@ def labels_of_last(model: Model, states: Sequence[States]) -> Float[Array, "text
     return _linear(model, "label_head", np.stack([rows[-1] for rows in states]))
 
 
+def token_logits(model: Model, states: States) -> Logits:
+    """The logits of the labels of tokens, by a head that was fine-tuned (6.1)."""
+    return _linear(model, "label_head", states)
+
+
 def _linear(model: Model, name: str, x: Array) -> Array:
     product: Array = x @ model.state[f"{name}.weight"].T
     bias = model.state.get(f"{name}.bias")

@@ -155,7 +155,7 @@ def write_errors(
     with open(file, "w", newline="", encoding="utf-8") as out:
         table = csv.writer(out)
         table.writerow(("input", "truth", "prediction", "probability"))
-        for i in wrong:
+        for i in wrong.tolist():
             row = (inputs[i], names[truth[i]], names[predicted[i]], f"{certain[i]:.6f}")
             table.writerow(row)
     return len(wrong)

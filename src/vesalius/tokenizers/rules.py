@@ -49,6 +49,17 @@ def words(text: str) -> list[Span]:
     return [Span(match[0], *match.span()) for match in matches]
 
 
+def tokens(text: str) -> list[Span]:
+    """Words as treebanks have them: contractions are apart, as in I · 'm and ca · n't."""
+    found = []
+    for word in words(text):
+        start = word.start
+        for part in _contracted(word.text):
+            found.append(Span(part, start, start + len(part)))
+            start += len(part)
+    return found
+
+
 def split_off_punctuation(text: str) -> list[str]:
     """The 1st way: I'm · looking · for · a · job · in · New · York · ."""
     return [word.text for word in words(text)]

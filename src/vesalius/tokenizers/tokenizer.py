@@ -74,9 +74,9 @@ class Tokenizer:
             require_failure(error)
             return [list(self._run(text, framed=framed).ids) for text in texts]
 
-    def encode_with_offsets(self, text: str) -> Encoded:
+    def encode_with_offsets(self, text: str, framed: bool = True) -> Encoded:
         """Ids, and the characters of the text that each stands for."""
-        return _encoded(self._run(text))
+        return _encoded(self._run(text, framed=framed))
 
     def to_json(self, text: str) -> list[dict[str, Any]]:
         """The tokens of a text: id, token, the characters from start to end, and bytes in hex."""

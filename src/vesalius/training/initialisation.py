@@ -50,7 +50,8 @@ def configured(
         default = configuration(recipe.family)
         known, required = default.settings(), objective.required(default)
         fitting = {name: value for name, value in implied.items() if name in known}
-        config = configuration(recipe.family, **{**fitting, **required, **recipe.model})
+        usual = {n: v for n, v in objective.defaults.items() if n in known}
+        config = configuration(recipe.family, **{**fitting, **usual, **required, **recipe.model})
     _require_served(objective, family_of(config).name)
     for name, wanted in required.items():
         if getattr(config, name) != wanted:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.data.settings import (
+    AnswerData,
     Data,
     ForecastData,
     ImageData,
     LabelledData,
     SeriesData,
+    TaggedData,
     TextData,
 )
 from vesalius.families.config import Config, setting
@@ -98,7 +100,8 @@ def keys() -> list[dict[str, Any]]:
     """Every key of a recipe with its meaning, default and limits, as JSON."""
     sections: dict[str, type[Data]]
     sections = {"data, text": TextData, "data, images": ImageData, "data, series": SeriesData}
-    sections |= {"data, forecasts": ForecastData, "data, labelled text": LabelledData}
+    sections |= {"data, labelled text": LabelledData, "data, tags": TaggedData}
+    sections |= {"data, questions": AnswerData, "data, forecasts": ForecastData}
     rows: list[dict[str, Any]] = [
         {"section": "", "key": key, "meaning": meaning, "default": 0 if key == "seed" else None}
         | {"least": None, "below": None, "choices": None}

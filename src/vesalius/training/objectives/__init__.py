@@ -6,12 +6,20 @@ Which families an objective serves is said in their rows (``Family.objectives``)
 from typing import Any
 
 from vesalius.errors import UnknownSetting, nearest
-from vesalius.training.objectives import forecasting, images, labelled, series, text
+from vesalius.training.objectives import (
+    answers,
+    forecasting,
+    images,
+    labelled,
+    series,
+    tagging,
+    text,
+)
 from vesalius.training.objectives.objective import Objective as Objective
 
 OBJECTIVES: dict[str, Objective] = {
     objective.name: objective
-    for kind in (text, labelled, images, series, forecasting)
+    for kind in (text, labelled, tagging, answers, images, series, forecasting)
     for objective in kind.OBJECTIVES
 }
 

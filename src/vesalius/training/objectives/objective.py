@@ -65,6 +65,8 @@ class HeldOut:
     tokens: int = 0
     unknown: int | None = None
     """Of texts: tokens that stand for words which the vocabulary lacks."""
+    part: str = ""
+    """In words, what of the corpus they are, where the corpus alone does not tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ class Objective:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """What the model must have for it."""
     defaults: Mapping[str, Setting] = field(default_factory=dict)
-    """What a model that is started from has unless the recipe says otherwise."""
+    """What a model is given unless the recipe says otherwise."""
     heads: tuple[str, ...] = ()
     """The heads that the losses read, of a network that may have several."""
     least_window: int = 1

@@ -1,0 +1,149 @@
+"""The objective of answers: where in a paragraph the answer to a question begins and ends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vesalius.answering import LONGEST, answered, span_logs
+from vesalius.arguments import Progress
+from vesalius.data import answers
+from vesalius.data.answers import Question
+from vesalius.data.batches import Batch, Batches
+from vesalius.data.passages import AskedText, Candidates, Passage, Passages, Reader
+from vesalius.data.settings import AnswerData
+from vesalius.data.vocabularies import word_pieces_of
+from vesalius.errors import ImpossibleSetting, WrongKind
+from vesalius.families.family import OwnConfig
+from vesalius.generation import forward
+from vesalius.machine import warn_once
+from vesalius.model import Model
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.settings import Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("stride", "question")
+"""Settings of the data that a model's preprocessing keeps, for whoever asks or evaluates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(Objective):
+    """−Σ log p(start) − Σ log p(end) over windows; one without the answer starts and ends at [CLS].
+
+    Places in the question and in the padding have no probability.
+    """
+
+    data = AnswerData
+    questions: tuple[Question, ...] = ()
+    """Of an evaluation: what is asked, whose answers are compared as texts."""
+    passages: tuple[Passage, ...] = ()
+
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: AnswerData = recipe.data  # type: ignore[assignment]
+        train, valid, split = answers.training_parts(data, recipe.seed)
+        texts = [text for asked in train for text in (asked.text, asked.paragraph)]
+        pieces = tokenizer or word_pieces_of(data.tokenizer, data.vocabulary, texts, progress)
+        kept: dict[str, Any] = self.changed(data, KEPT)
+        if any(not asked.answers for asked in train):
+            kept["impossible"] = True
+        if split:
+            kept["held_out"] = split
+        common = {"batch": recipe.training.batch, "seed": recipe.seed}
+        return Source(
+            {"vocabulary": pieces.rows, "labels": 2},
+            lambda config: self.batches(data, config, pieces, (train, valid), common),
+            hashlib.sha256(repr(train).encode()).hexdigest(),
+            pieces,
+            kept,
+        )
+
+    def batches(
+        self,
+        data: AnswerData,
+        config: OwnConfig,
+        tokenizer: Tokenizer,
+        parts: tuple[list[Question], list[Question]],
+        common: Mapping[str, Any],
+    ) -> Batches:
+        if config.segments < 2:
+            raise ImpossibleSetting(
+                f"[model] segments is {config.segments}, but questions and texts are two"
+            )
+        reader = Reader(tokenizer, config.context, data.stride, data.question)
+        train, valid = (Passages(reader.all(part)) for part in parts)
+        if reader.cut:
+            warn_once(f"{reader.cut} questions are cut to their first {reader.most} tokens")
+        pad = tokenizer.special.get("[PAD]", 0)
+        return AskedText(training=train, validation=valid, pad=pad, **common)
+
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
+        if model.tokenizer is None:
+            raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
+        kept = model.preprocessing
+        data = AnswerData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
+        part, which = answers.held_out_part(data, kept.get("held_out") or {})
+        batches = self.batches(
+            data, model.config, model.tokenizer, (part[:1], part), {"batch": BATCH, "seed": SEED}
+        )
+        assert isinstance(batches, AskedText)
+        passages = tuple(batches.validation.rows)
+        served = replace(self, questions=tuple(part), passages=passages)
+        return HeldOut(served, batches, sum(batches.validation.lengths), part=which)
+
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        logits = network(batch["ids"], batch["segments"], batch["real"]).labels
+        logits = logits.masked_fill(~batch["allowed"][..., None], -1e9)
+        found: Sums = {}
+        for place, name in enumerate(("start", "end")):
+            some = logits[..., place]
+            found |= self.cross_entropy(name, some, batch[name], network.training)
+        return found, state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        rows = len(batch["ids"])
+        return self.counted("start", rows) | self.counted("end", rows)
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """Losses of windows, and exact match and F1 of questions, without PyTorch."""
+        made = forward.running(model, tokens)
+        found = [Candidates(LONGEST) for _ in self.questions]
+        sums = {"start": 0.0, "end": 0.0, "start accuracy": 0.0, "end accuracy": 0.0}
+        for batch in batches:
+            passages = [self.passages[row] for row in batch["row"]]
+            for passage, (starting, ending) in zip(
+                passages, span_logs(model, passages, made), strict=True
+            ):
+                found[passage.question].add(passage, starting, ending)
+                for name, logs in (("start", starting), ("end", ending)):
+                    wanted = getattr(passage, name)
+                    sums[name] -= float(logs[wanted])
+                    sums[f"{name} accuracy"] += int(logs.argmax()) == wanted
+        means = {name: total / max(1, len(self.passages)) for name, total in sums.items()}
+        said = [
+            answered(model, asked.paragraph, some)
+            for asked, some in zip(self.questions, found, strict=True)
+        ]
+        return means | answers.compared(said, (asked.answers for asked in self.questions))
+
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+        shown = {"questions": len(self.questions), "loss": means["start"] + means["end"]}
+        return shown | {name: means[name] for name in ("exact_match", "f1")}
+
+
+ANSWERS = Answers(
+    name="answers",
+    title="where the answer to a question starts and ends",
+    losses=("start", "end"),
+    settings={"labelled": "span"},
+    heads=("label_head",),
+    defaults={"pooler": False, "mlm_head": False, "nsp_head": False},
+)
+OBJECTIVES: tuple[Objective, ...] = (ANSWERS,)

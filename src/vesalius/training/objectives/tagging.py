@@ -1,0 +1,152 @@
+"""The objective of tags: a label for every word, read from its first piece."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from vesalius.arguments import Progress
+from vesalius.data import tagging
+from vesalius.data.alignment import Aligner, TaggedRows, TaggedText
+from vesalius.data.batches import Batch, Batches
+from vesalius.data.entities import entity_scores, is_iob2
+from vesalius.data.masking import IGNORED
+from vesalius.data.settings import TaggedData
+from vesalius.data.vocabularies import word_pieces_of
+from vesalius.errors import WrongKind
+from vesalius.families.family import OwnConfig
+from vesalius.generation import forward
+from vesalius.inputs import label_names
+from vesalius.machine import warn_once
+from vesalius.model import Model
+from vesalius.tokenizers import Tokenizer
+from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.settings import Recipe
+from vesalius.views import counted
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from vesalius.training.objectives.objective import State, Sums
+
+KEPT = ("word", "column", "case")
+"""Settings of the data that a model's preprocessing keeps, for whoever tags or evaluates."""
+
+
+class Tags(Objective):
+    """−Σ log p(tag) over words."""
+
+    data = TaggedData
+
+    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+        data: TaggedData = recipe.data  # type: ignore[assignment]
+        train, valid, split = tagging.training_parts(data, recipe.seed)
+        names = tagging.require_tags(train)
+        texts = (" ".join(sentence.words) for sentence in train.sentences)
+        pieces = tokenizer or word_pieces_of(data.tokenizer, data.vocabulary, texts, progress)
+        numbers = [tagging.numbered(part, names) for part in (train, valid)]
+        digest = hashlib.sha256(repr([(s.words, s.tags) for s in train.sentences]).encode())
+        kept = {
+            "names": names,
+            **self.changed(data, KEPT),
+            **({"held_out": split} if split else {}),
+        }
+        common = {"batch": recipe.training.batch, "seed": recipe.seed}
+        return Source(
+            {"vocabulary": pieces.rows, "labels": len(names)},
+            lambda config: self.batches(data, config, pieces, (train, valid), numbers, common),
+            digest.hexdigest(),
+            pieces,
+            kept,
+        )
+
+    def batches(
+        self,
+        data: TaggedData,
+        config: OwnConfig,
+        tokenizer: Tokenizer,
+        parts: tuple[tagging.Tagged, tagging.Tagged],
+        numbers: list[list[list[int]]],
+        common: Mapping[str, Any],
+    ) -> Batches:
+        aligner = Aligner(tokenizer, config.context, data.case, config.segments)
+        made = []
+        for part, tags in zip(parts, numbers, strict=True):
+            rows = aligner.rows([sentence.words for sentence in part.sentences])
+            long = {a.sentence for a, b in pairwise(rows) if a.sentence == b.sentence}
+            if long:
+                warn_once(
+                    f"{part.source}: {counted(len(long), 'sentence')} longer than the model's "
+                    f"context of {config.context} tokens, read in windows that overlap"
+                )
+            made.append(TaggedRows(rows, tags))
+        pad = tokenizer.special.get("[PAD]", 0)
+        return TaggedText(training=made[0], validation=made[1], pad=pad, **common)
+
+    def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
+        if model.tokenizer is None:
+            raise WrongKind("the model has no tokenizer, so words cannot be given to it")
+        kept = model.preprocessing
+        data = TaggedData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
+        part, which = tagging.held_out_part(data, kept.get("held_out") or {})
+        numbers = tagging.numbered(part, label_names(model))
+        common = {"batch": BATCH, "seed": SEED}
+        batches = self.batches(
+            data, model.config, model.tokenizer, (part, part), [numbers, numbers], common
+        )
+        assert isinstance(batches, TaggedText)
+        tokens = sum(batches.validation.lengths)
+        return HeldOut(self, batches, tokens, part=which)
+
+    def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
+        logits = network(batch["ids"], batch["segments"], batch["real"]).labels
+        return self.cross_entropy("tags", logits, batch["targets"], network.training), state
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return self.counted("tags", self.targets(batch))
+
+    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+        """Loss and accuracy without PyTorch, and of IOB2 the entities that are found."""
+        made, names = forward.running(model, tokens), label_names(model)
+        nats, right, words = 0.0, 0, 0
+        truth: dict[int, list[str]] = {}
+        predicted: dict[int, list[str]] = {}
+        for batch in batches:
+            read, kinds, wanted = (
+                [row[real] for row, real in zip(batch[name], batch["real"], strict=True)]
+                for name in ("ids", "segments", "targets")
+            )
+            states = forward.hidden_states(model, read, segments=kinds, made=made)
+            for number, found, targets in zip(batch["sentence"], states, wanted, strict=True):
+                counts = targets != IGNORED
+                logits = forward.token_logits(model, found[counts])
+                some = forward.score(logits, targets[counts])
+                nats, right, words = nats + some[0], right + some[1], words + len(logits)
+                best = logits.argmax(axis=1)
+                for tags, numbers in ((truth, targets[counts]), (predicted, best)):
+                    tags.setdefault(int(number), []).extend(names[int(i)] for i in numbers)
+        means = {"tags": nats / max(1, words), "tags accuracy": right / max(1, words)}
+        means["words"] = words
+        if is_iob2(names):
+            ordered = sorted(truth)
+            means |= entity_scores((predicted[i] for i in ordered), (truth[i] for i in ordered))
+        return means
+
+    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+        found = {"words": means["words"], **super().report(means, kept)}
+        entities = ("precision", "recall", "f1")
+        return found | {f"entity_{name}": means[name] for name in entities if name in means}
+
+
+TAGS = Tags(
+    name="tags",
+    title="the tag of every word",
+    losses=("tags",),
+    settings={"labelled": "tokens"},
+    heads=("label_head",),
+    defaults={"pooler": False, "mlm_head": False, "nsp_head": False},
+)
+OBJECTIVES: tuple[Objective, ...] = (TAGS,)
