@@ -14,6 +14,7 @@ EXTRAS = {
     "transformers": ("transformers", "Transformers"),
     "keras_hub": ("keras", "KerasHub"),
     "h5py": ("hdf5", "h5py"),
+    "sklearn": ("transfer", "scikit-learn"),
 }
 """By the package that is imported: the extra that brings it, and what it is called."""
 

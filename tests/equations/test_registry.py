@@ -47,7 +47,7 @@ def test_every_symbol_has_a_meaning(entry):
 @pytest.mark.parametrize("entry", unnumbered(), ids=lambda entry: entry.name)
 def test_formulas_without_a_number_are_documented_too(entry):
     assert entry.plain
-    assert f"\n### §{entry.section} {entry.title}\n" in PAGE.read_text()
+    assert f"\n### {entry.label} {entry.title}\n" in PAGE.read_text()
 
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=lambda entry: entry.name)
@@ -60,6 +60,7 @@ def test_every_equation_can_be_called_from_the_package(entry):
 
 def test_an_equation_is_found_by_number_label_and_name():
     assert find(28) is find("28") is find("(28)") is find("self_attention")
+    assert find("L.1") is find("(L.1)") is find("low_rank_update")
     shapes = {symbol.name: symbol.shape for symbol in find(28).symbols}
     assert shapes["W_Q"] == "d_e × d_k"
     assert shapes["X"] == "d_e × n"

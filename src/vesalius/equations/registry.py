@@ -61,8 +61,17 @@ class Equation:
 
     @property
     def label(self) -> str:
-        """``(28)``, or the section of a formula without a number."""
-        return f"({self.number})" if self.number else f"§{self.section}"
+        """``(28)``, the section of a formula without a number, or ``(L.1)`` if not the paper's."""
+        return (
+            f"§{self.section}"
+            if self.place and not self.number
+            else f"({self.number or self.section})"
+        )
+
+    @property
+    def place(self) -> str:
+        """Where the paper has it; empty if it is not the paper's."""
+        return f"Section {self.section}" if self.section[0].isdigit() else ""
 
     @cached_property
     def _paragraphs(self) -> list[str]:
@@ -203,8 +212,8 @@ def find(key: int | str) -> Equation:
     text = str(key).strip("()")
     if text in REGISTRY:
         return REGISTRY[text]
-    for entry in numbered():
-        if str(entry.number) == text:
+    for entry in REGISTRY.values():
+        if entry.label == f"({text})":
             return entry
     if text.lstrip("-").isdigit():
         raise UnknownEquation(f"there is no equation {text}; the paper numbers them from 1 to 67")

@@ -14,6 +14,10 @@ Count = Callable[[OwnConfig], int]
 """The parameters of a configuration."""
 
 
+INPUTS = ("embedding", "positions", "segments", "projection", "class_token", "mask_token")
+"""What networks call the parts that make embeddings of their input."""
+
+
 class Lazy:
     """Something that is imported when it is first used, written ``module:name``.
 
@@ -85,6 +89,9 @@ class Family:
     read_out: Lazy | None = None
     """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
     known as logit lens."""
+
+    below: Callable[[OwnConfig], tuple[str, ...]] = lambda config: INPUTS
+    """The parts of the network below its layers, by name; what is neither stands above them."""
 
     # How it is stored.
     layout: Lazy

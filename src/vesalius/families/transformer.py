@@ -7,7 +7,7 @@ from vesalius.families import blocks
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation, embedding, output
-from vesalius.families.family import Count, Family, Lazy, Size, other_tying
+from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +115,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:transformer"),
     network=Lazy("vesalius.models:TransformerNetwork"),
     outputs=lambda config: {"Z": ""},
+    below=lambda config: INPUTS + (("norm",) if config.variant == 1 else ()),
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_next_words"),
