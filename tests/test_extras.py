@@ -13,6 +13,8 @@ import vesalius as vs
 from vesalius.extras import EXTRAS
 
 ROOT = Path(__file__).parents[1]
+PUBLISHED = {"sklearn": "scikit-learn"}
+"""Packages that are installed by another name than they are imported by."""
 LEFT_OUT = [*EXTRAS, "keras", "matplotlib", "filelock"]
 CHILD = f"""
 import sys
@@ -119,5 +121,6 @@ def test_every_extra_that_a_message_names_brings_its_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for package, (extra, _) in EXTRAS.items():
         brought = [line.split(">")[0] for line in project["optional-dependencies"][extra]]
-        assert package.replace("_", "-") in brought
-        assert package.replace("_", "-") not in " ".join(project["dependencies"])
+        published = PUBLISHED.get(package, package.replace("_", "-"))
+        assert published in brought
+        assert published not in " ".join(project["dependencies"])

@@ -60,6 +60,7 @@ def test_every_equation_can_be_called_from_the_package(entry):
 
 def test_an_equation_is_found_by_number_label_and_name():
     assert find(28) is find("28") is find("(28)") is find("self_attention")
+    assert find("L.1") is find("(L.1)") is find("low_rank_update")
     shapes = {symbol.name: symbol.shape for symbol in find(28).symbols}
     assert shapes["W_Q"] == "d_e × d_k"
     assert shapes["X"] == "d_e × n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vesalius.arguments import Progress, silent
 from vesalius.training import Callback
+from vesalius.training.strategies.strategy import count
 
 if TYPE_CHECKING:
     from vesalius.training import Run
@@ -63,8 +64,9 @@ def speed(metrics: dict[str, float]) -> str:
 
 
 def described(run: "Run") -> str:
-    count = sum(parameter.numel() for parameter in run.network.parameters())
-    return f"{run.family}, {count:,} parameters"
+    trained, every = count(run.network)
+    part = "" if trained == every else f", {trained:,} of them trained"
+    return f"{run.family}, {every:,} parameters{part}"
 
 
 def notes(run: "Run") -> tuple[str, ...]:

@@ -100,6 +100,12 @@ class TwoParts(Generic[Part]):
             rows = chosen[start : start + self.batch]
             yield self.examples(self.validation, rows, generator(self.seed, number, VALIDATION))
 
+    def once(self) -> Iterator[Batch]:
+        """The training part once, in its own order and as it is."""
+        for number, start in enumerate(range(0, len(self.training), self.batch)):
+            rows = np.arange(start, min(start + self.batch, len(self.training)))
+            yield self.examples(self.training, rows, generator(self.seed, number, VALIDATION))
+
     def examples(self, part: Part, rows: Int[Array, " batch"], random: Generator) -> Batch:
         """Some examples of a part as a batch."""
         raise AssertionError("every kind of batch makes its own")

@@ -63,6 +63,7 @@ from vesalius.equations.feedforward import (
     feedforward_network,
     logits_of_vector,
 )
+from vesalius.equations.lora import low_rank_parameters, low_rank_update
 from vesalius.equations.objectives import (
     autoregressive_loss,
     autoregressive_loss_of_states,

@@ -143,6 +143,11 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "gradient": (r"\nabla_\theta \mathcal{J}", "slopes of the loss, one for each parameter"),
     "mu_lr": (r"\mu_{lr}", "learning rate"),
     "eta": (r"\eta", "number of parameters"),
+    # low-rank adaptation
+    "W_tilde": (r"\tilde{W}", "the matrix as it is used after adaptation"),
+    "r": ("r", "rank of the update"),
+    "d_in": ("d_{in}", "input dimension of a matrix"),
+    "d_out": ("d_{out}", "output dimension of a matrix"),
 }
 
 IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
@@ -199,5 +204,10 @@ IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
         "Y": ("Y", "what the series went on to be, or its forecast, one row a channel"),
         "X": ("X", "embeddings, one column a patch"),
         "E": ("E", "projection of a patch"),
+    },
+    "L.1": {
+        "A": ("A", "the update's matrix that the input goes through first"),
+        "B": ("B", "the update's second matrix, zero at the beginning"),
+        "alpha": (r"\alpha", "size of the update"),
     },
 }

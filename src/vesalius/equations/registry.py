@@ -67,8 +67,13 @@ class Equation:
         return f"({self.number})" if self.number else f"§{self.section}"
 
     @property
+    def place(self) -> str:
+        """Where the paper has it; empty if it is not the paper's."""
+        return "" if self.beyond else f"Section {self.section}"
+
+    @property
     def beyond(self) -> bool:
-        """Whether it is of a model that the paper only cites: its section is a label, P.3."""
+        """Whether it is not the paper's own: its section is a label, as P.3 or L.1."""
         return self.section[0].isalpha()
 
     @cached_property

@@ -8,7 +8,7 @@ from vesalius.families import blocks
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation, embedding
-from vesalius.families.family import Count, Family, Lazy, Size
+from vesalius.families.family import INPUTS, Count, Family, Lazy, Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +164,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:bert"),
     network=Lazy("vesalius.models:BertNetwork"),
     outputs=lambda config: {"h_C": "pooled", "Z": "mlm", "z_C": "nsp", "z": "labels"},
+    below=lambda config: (*INPUTS, "norm"),
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_masked_words"),

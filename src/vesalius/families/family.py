@@ -14,6 +14,10 @@ Count = Callable[[OwnConfig], int]
 """The parameters of a configuration."""
 
 
+INPUTS = ("embedding", "positions", "segments", "projection", "class_token", "mask_token")
+"""What networks call the parts that make embeddings of their input."""
+
+
 class Lazy:
     """Something that is imported when it is first used, written ``module:name``.
 
@@ -90,6 +94,9 @@ class Family:
     label_logits: Lazy | None = None
     """``label_logits(model, states)``: what a head that labels whole texts makes of the states of
     each, in NumPy."""
+
+    below: Callable[[OwnConfig], tuple[str, ...]] = lambda config: INPUTS
+    """The parts of the network below its layers, by name; what is neither stands above them."""
 
     # How it is stored.
     layout: Lazy

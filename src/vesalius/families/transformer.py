@@ -15,7 +15,7 @@ from vesalius.families.costs import (
     label_operations,
     output,
 )
-from vesalius.families.family import Count, Family, Lazy, Size, other_tying
+from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +129,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:transformer"),
     network=Lazy("vesalius.models:TransformerNetwork"),
     outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
+    below=lambda config: INPUTS + (("norm",) if config.variant == 1 else ()),
     label_logits=Lazy("vesalius.generation.forward:labels_of_last"),
     classes=lambda config: config.labels,
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),

@@ -44,8 +44,12 @@ from vesalius.training.samples import sample
 from vesalius.training.scheduler import learning_rate
 from vesalius.training.settings import Recipe
 from vesalius.training.signals import signals
+from vesalius.training.strategies import strategy_named
+from vesalius.training.strategies.strategy import training_mode
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
+COUNTS = ("examples", "tokens")
+"""What a step goes through, told by the second."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,11 @@ class Run:
         self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
         freeze(fresh, self.objective)
-        self.network = processes.share(fresh.to(processes.device))
-        self.optimiser = optimiser(self.network, self.settings)
+        self.strategy = strategy_named(recipe.strategy)(recipe, self.objective)
+        self.strategy.prepare(fresh, self.config, self.new)
+        shares = self.strategy.shares(fresh, self.config)
+        self.network = processes.share(fresh.eval().to(processes.device))
+        self.optimiser = optimiser(self.network, self.settings, shares)
         quickest = "bfloat16" if quick_bfloat16() else "float32"
         asked = recipe.training.precision
         self.precision = quickest if asked == "fastest" else asked
@@ -192,11 +199,22 @@ class Run:
 
     def _step(self, callbacks: list[Callback]) -> None:
         began = time.perf_counter()
+        metrics = self.strategy.update(self)
+        self.step += 1
+        taken = time.perf_counter() - began
+        self.seconds += taken
+        if self.step % self.settings.log_every == 0 or self.step in (1, self.settings.steps):
+            speed = {f"{k}_per_second": metrics.pop(k) / taken for k in COUNTS if k in metrics}
+            for callback in callbacks:
+                callback.stepped(self, {**metrics, **speed, "seconds": self.seconds})
+
+    def descend(self) -> dict[str, float]:
+        """Gradient descent by the step's batch; gives its metrics, examples and tokens."""
         batch = self.batches.train(self.step)
         self._seed()
         rate = learning_rate(self.settings, self.step)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         means = self._gradients(batch)
         loss = sum(means[name] for name in self.objective.losses)
         norm = clip_gradients(self.network, self.settings.clip)
@@ -206,16 +224,10 @@ class Run:
             raise self._not_finite(what)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self.step += 1
-        taken = time.perf_counter() - began
-        self.seconds += taken
-        if self.step % self.settings.log_every == 0 or self.step in (1, self.settings.steps):
-            metrics = {"loss": loss, **means, "rate": rate, "norm": norm}
-            metrics |= {"examples_per_second": len(next(iter(batch.values()))) / taken}
-            if "ids" in batch:
-                metrics["tokens_per_second"] = batch["ids"].size / taken
-            for callback in callbacks:
-                callback.stepped(self, {**metrics, "seconds": self.seconds})
+        counts = {"examples": len(next(iter(batch.values())))}
+        if "ids" in batch:
+            counts["tokens"] = batch["ids"].size
+        return {"loss": loss, **means, "rate": rate, "norm": norm, **counts}
 
     def _not_finite(self, what: str) -> LossNotFinite:
         kept = self.checkpoints.steps()
@@ -240,7 +252,7 @@ class Run:
         The mean is over all terms of the batch, whatever parts and ranks they are in.
         """
         if not self.network.training:
-            self.stepping.train()
+            training_mode(self.stepping)
         terms = self.objective.terms(batch)
         means = dict.fromkeys(self.objective.losses, 0.0)
         states: list[State] = []
@@ -286,14 +298,18 @@ class Run:
     # Validation --------------------------------------------------------------
 
     def _validate(self, callbacks: list[Callback]) -> None:
-        batches = self.batches.valid(self.settings.validate_on)
-        self.valid = self.objective.means(self.network, batches, self.device, self._precision)
+        self.valid = self.strategy.validate(self)
         if not math.isfinite(self.valid["loss"]):
             raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
         for callback in callbacks:
             callback.validated(self, self.valid)
+
+    def means(self) -> dict[str, float]:
+        """The objective's means over the validation part."""
+        batches = self.batches.valid(self.settings.validate_on)
+        return self.objective.means(self.network, batches, self.device, self._precision)
 
     def _sample(self, callbacks: list[Callback]) -> None:
         assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
@@ -326,6 +342,7 @@ class Run:
             if self.processes.first:
                 if not sharded:
                     self._model(weights).save(stage)
+                    self.strategy.write(stage, weights)
                     files.write(stage / OPTIMISER, _arrays(moments), "float32")
                 files.write(stage / STATE, _arrays(dict(enumerate(state))), "float32")
                 (stage / POSITION).write_text(json.dumps(self._position(), indent=2) + "\n")
@@ -345,7 +362,7 @@ class Run:
     def _model(self, weights: Mapping[str, Tensor]) -> Model:
         return Model(
             self.config,
-            _arrays(weights),
+            _arrays(self.strategy.plain(dict(weights))),
             self.source.tokenizer,
             preprocessing=self.source.preprocessing,
             generation_config=self.generation_config,
@@ -415,7 +432,8 @@ class Run:
             stored.read_shards(folder, self.network, self.optimiser)
         else:
             moments = files.read(folder / OPTIMISER).arrays
-            stored.restore(self.network, self.optimiser, load(folder).state, moments)
+            weights = self.strategy.read(folder, load(folder).state)
+            stored.restore(self.network, self.optimiser, weights, moments)
         state = files.read(folder / STATE).arrays
         self.state = resumed([state[key] for key in sorted(state)], self.processes)
 

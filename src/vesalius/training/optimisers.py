@@ -1,6 +1,6 @@
 """How parameters follow their gradients (22): optimisers, and gradient clipping."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -9,17 +9,25 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.training.settings import Training
+from vesalius.training.strategies.strategy import LAYERS
 
-LAYERS = ("blocks", "layers")
-"""Where networks keep the layers whose matrices Muon turns."""
+Named = list[tuple[str, nn.Parameter]]
+Shares = Mapping[str, float]
 
 
-def optimiser(network: nn.Module, settings: Training) -> torch.optim.Optimizer:
-    """The optimiser of a recipe; matrices decay, vectors (biases, gains) do not."""
-    parameters = [p for p in network.parameters() if p.requires_grad]
+def optimiser(
+    network: nn.Module, settings: Training, shares: Shares | None = None
+) -> torch.optim.Optimizer:
+    """The optimiser of a recipe; matrices decay, vectors (biases, gains) do not.
+
+    Each group of parameters knows its ``share`` of the scheduled learning rate.
+    """
+    bare = getattr(network, "module", network)
+    named = [(name, p) for name, p in bare.named_parameters() if p.requires_grad]
+    shares = shares or {}
     rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
     if settings.optimiser == "sgd":
-        groups = _groups(parameters, settings.weight_decay)
+        groups = _groups(named, settings.weight_decay, shares)
         return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum, fused=True)
     if settings.optimiser == "muon":
         if not hasattr(torch.optim, "Muon"):
@@ -27,17 +35,20 @@ def optimiser(network: nn.Module, settings: Training) -> torch.optim.Optimizer:
                 f"[training] optimiser is muon, which PyTorch has from 2.9 on, not "
                 f"{torch.__version__}; upgrade it, or set adamw"
             )
-        return Muon(network, settings)
+        return Muon(named, settings, shares)
     kind = torch.optim.AdamW if settings.optimiser == "adamw" else torch.optim.Adam
-    return kind(_groups(parameters, settings.weight_decay), lr=rate, betas=betas, fused=True)
+    return kind(_groups(named, settings.weight_decay, shares), lr=rate, betas=betas, fused=True)
 
 
-def _groups(parameters: list[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
-    groups: list[dict[str, Any]] = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+def _groups(named: Named, weight_decay: float, shares: Shares) -> list[dict[str, Any]]:
+    """Parameters of one share and decay together, matrices first."""
+    found: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, p in sorted(named, key=lambda one: one[1].dim() < 2):
+        found.setdefault((p.dim() >= 2, shares.get(name, 1.0)), []).append(p)
+    return [
+        {"params": together, "weight_decay": weight_decay if matrix else 0.0, "share": share}
+        for (matrix, share), together in found.items()
     ]
-    return [group for group in groups if group["params"]]
 
 
 class Muon(torch.optim.Optimizer):
@@ -48,16 +59,16 @@ class Muon(torch.optim.Optimizer):
     the groups and the state of this one.
     """
 
-    def __init__(self, network: nn.Module, settings: Training) -> None:
-        named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
-        layered = [p for name, p in named if not set(LAYERS).isdisjoint(name.split("."))]
-        matrices = [p for p in layered if p.dim() == 2]
-        turned = set(map(id, matrices))
-        others = _groups([p for _, p in named if id(p) not in turned], settings.weight_decay)
+    def __init__(self, named: Named, settings: Training, shares: Shares) -> None:
+        inside = [one for one in named if not set(LAYERS).isdisjoint(one[0].split("."))]
+        matrices = [(name, p) for name, p in inside if p.dim() == 2]
+        turned = {name for name, _ in matrices}
+        rest = [one for one in named if one[0] not in turned]
+        others = _groups(rest, settings.weight_decay, shares)
         rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
         self.parts: list[torch.optim.Optimizer] = []
         if matrices:
-            inner = [{"params": matrices, "weight_decay": settings.weight_decay}]
+            inner = _groups(matrices, settings.weight_decay, shares)
             self.parts.append(torch.optim.Muon(inner, lr=rate, adjust_lr_fn="match_rms_adamw"))
         if others:
             self.parts.append(torch.optim.AdamW(others, lr=rate, betas=betas, fused=True))

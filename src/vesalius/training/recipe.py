@@ -18,6 +18,7 @@ from vesalius.machine import quick_bfloat16
 from vesalius.recipes import recipe_file
 from vesalius.training.objectives import Objective, objective_named
 from vesalius.training.settings import Recipe, Training
+from vesalius.training.strategies import SETTINGS, Strategy, strategy_named
 
 UNSET = ("none", "open")
 """What takes a setting away; recipes of the first versions said "open"."""
@@ -26,7 +27,7 @@ INCONSEQUENTIAL = (
     *("tensorboard", "parallel"),
 )
 """Settings that may change when a run goes on: its numbers do not depend on them."""
-KEYS = ("title", "family", "init", "objective", "seed", "model", "data", "training")
+KEYS = ("title", "family", "init", "strategy", "objective", "seed", "model", "data", "training")
 
 
 def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> Recipe:
@@ -46,25 +47,28 @@ def recipe(written: Mapping[str, Any], changes: Mapping[str, str] | None = None)
         if key not in KEYS:
             raise UnknownSetting(f"a recipe has no {key!r}; {nearest(key, KEYS)}")
     tables = {key: _table(key, written.get(key)) for key in ("model", "data", "training")}
-    for key in ("title", "family", "init", "objective"):
+    for key in ("title", "family", "init", "strategy", "objective"):
         if not isinstance(written.get(key), str | None):
             raise ImpossibleSetting(f"{key} must be text, got {written[key]!r}")
     seed = 0 if written.get("seed") is None else written["seed"]
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise ImpossibleSetting(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     objective = objective_named(written.get("objective"))
+    strategy = strategy_named(written.get("strategy"))
     read = Recipe(
         family=written.get("family"),
         init=written.get("init"),
         objective=objective.name,
         data=_section("data", objective.data, tables["data"]),
-        training=_section("training", Training, tables["training"]),
+        training=strategy.trains(_section("training", Training, tables["training"])),
         model={name: value for name, value in tables["model"].items() if value is not None},
         seed=seed,
         title=written.get("title") or "",
+        strategy=written.get("strategy"),
     )
     _require_family(read, objective.families, tables["model"])
     _require_possible(read.training, objective)
+    _require_strategy(read, objective, strategy)
     return read
 
 
@@ -139,6 +143,22 @@ def _require_possible(settings: Training, objective: Objective) -> None:
             "[training] precision is bfloat16, but this processor has no instructions for it, "
             "and each product would take up to hundreds of times as long; set it to float32"
         )
+
+
+def _require_strategy(read: Recipe, objective: Objective, strategy: type[Strategy]) -> None:
+    """Refuse a strategy without a model to start from, and settings that it would not read."""
+    if read.strategy is not None and read.init is None:
+        raise ImpossibleSetting(
+            f"strategy {read.strategy} trains a model that is there; say which as init, "
+            f"or leave strategy out"
+        )
+    for name, served in SETTINGS.items():
+        value = getattr(read.training, name)
+        if strategy.name not in served and value != getattr(Training(), name):
+            raise ImpossibleSetting(
+                f"[training] {name} is for strategy {' or '.join(served)}, not for {strategy.name}"
+            )
+    strategy.require(read.training, objective)
 
 
 def _change(written: dict[str, Any], change: str, text: str) -> None:

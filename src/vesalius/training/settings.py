@@ -44,6 +44,17 @@ class Training(Config):
     momentum: float = setting(0.0, "", "of sgd", least=0, below=1)
     weight_decay: float = setting(0.1, "", "decay of matrices", least=0)
     clip: float = setting(1.0, "", "gradient clipping: the largest norm; 0 for any", least=0)
+    layer_decay: float = setting(
+        1.0, "", "what the learning rate falls to from each layer to the one below it", least=0
+    )
+    frozen_layers: int = setting(
+        0, "", "layers to freeze from below, for partial; embeddings are too", least=0
+    )
+    lora_rank: int = setting(8, "r", "rank of the updates (L.1), for lora")
+    lora_alpha: float = setting(16.0, "α", "size of the updates (L.1), for lora", least=0)
+    lora_matrices: str = setting(
+        "query-value", "", "which matrices have updates, for lora", choices=("query-value", "all")
+    )
     evaluate_every: int = setting(250, "", "steps between validations")
     validate_on: int = setting(2048, "", "examples to validate on at most while training")
     patience: int = setting(
@@ -80,6 +91,8 @@ class Recipe:
     """Settings of the family; the data imply some of the others."""
     seed: int = 0
     title: str = ""
+    strategy: str | None = None
+    """How the model that it goes on from is trained; None is all weights."""
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "model": dict(self.model)}
@@ -89,6 +102,7 @@ WHOLE = {
     "title": "what people call it",
     "family": "a family or a named size, in place of init",
     "init": "a model to start from, in place of random weights",
+    "strategy": "how that model is trained: finetune, partial, lora or features",
     "objective": "what the model is trained towards",
     "seed": "what random numbers follow from, from 0 on",
     "model": "settings of the family; the rest follows from the data",

@@ -79,6 +79,11 @@ class Objective:
     """Whether a model that is trained towards it can be asked for samples of text."""
     classes: ClassVar[str] = ""
     """The model's setting that counts the classes of examples, where they have any."""
+    fitted: ClassVar[str] = ""
+    """What a linear head on the model gives, where that is the whole of it: "classes" or "values";
+    empty where ``classes`` says it, or it is neither."""
+    answers: ClassVar[str] = "labels"
+    """The array of a batch that holds those."""
 
     name: str
     title: str
@@ -116,6 +121,18 @@ class Objective:
     def labels_of(self, corpus: str) -> bool:
         """Whether a corpus is of files that say what is asked, as tables with labels do."""
         return False
+
+    @property
+    def fitted_to(self) -> str:
+        """What a linear model could be fitted to in place of the head, if anything."""
+        return self.fitted or ("classes" if self.classes else "")
+
+    @property
+    def linear_head(self) -> str:
+        """The linear head that gives the answers, by its name in the network; empty if none."""
+        if not self.fitted_to:
+            return ""
+        return self.heads[-1] if self.heads else "output"
 
     # Its data ----------------------------------------------------------------
 
@@ -169,6 +186,11 @@ class Objective:
         if training:
             return {name: loss}
         return {name: loss, f"{name} accuracy": (logits.argmax(-1) == targets).sum()}
+
+    def answered(self, found: Tensor, answers: Tensor) -> Sums:
+        """Sums over what the linear head gives, as validation has them."""
+        (name,) = self.losses
+        return self.cross_entropy(name, found, answers, training=False)
 
     def counted(self, name: str, count: int) -> dict[str, int]:
         """The terms of ``cross_entropy``."""

@@ -138,6 +138,8 @@ class SeriesClasses(SeriesObjective):
 class SeriesValues(SeriesObjective):
     """Σ (ŷ − y)² over z-scored targets; reported in the units that they came in."""
 
+    fitted, answers = "values", "targets"
+
     def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
         series.require_targets(train, valid)
         return {"outputs": 1}
@@ -155,8 +157,10 @@ class SeriesValues(SeriesObjective):
         return series.TargetedSeries(context=config.context, **common)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
-        found = network(batch["series"], batch["real"])
-        return {"values": (found - batch["targets"]).square().sum()}, state
+        return self.answered(network(batch["series"], batch["real"]), batch["targets"]), state
+
+    def answered(self, found: Tensor, answers: Tensor) -> Sums:
+        return {"values": (found - answers).square().sum()}
 
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"values": len(batch["targets"])}
