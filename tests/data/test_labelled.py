@@ -184,6 +184,10 @@ def test_long_texts_lose_their_ends_and_keep_their_frames():
     assert len(short.ids) == 8  # the longer text gave way
     assert short.ids[:4] == [cls, *tokenizer.encode_many(["one two"], framed=False)[0], sep]
     assert short.ids[-1] == sep
+    (other,), _ = encoding.encoded(tokenizer, WORDS[:1], ["three"], length=8)
+    three = tokenizer.encode_many(["three"], framed=False)[0]
+    assert other.ids[-len(three) - 1 :] == [*three, sep]
+    assert len(other.ids) == 8
     with pytest.raises(ImpossibleSetting, match="length must be at least 5 here, got 4"):
         encoding.encoded(tokenizer, ["one"], ["two"], length=4)
 

@@ -124,8 +124,8 @@ class Encoded:
 class LabelledBatches(TwoParts[Encoded]):
     """``ids`` padded to the longest of a batch, which are ``real``, and ``labels``.
 
-    ``segments`` are there for models that tell two texts apart, ``weights`` for training where
-    classes are balanced. Values are scaled.
+    ``segments`` are there for models that tell two texts apart, ``weights`` where classes are
+    balanced, which is for training only. Values are scaled.
     """
 
     segments: int = 0
@@ -146,7 +146,7 @@ class LabelledBatches(TwoParts[Encoded]):
         if self.scaling is not None:
             labels = self.scaling.apply(labels[:, None])
         batch["labels"] = labels
-        if part is self.training and self.weights is not None:
+        if self.weights is not None:
             batch["weights"] = self._weights(labels)
         return batch
 

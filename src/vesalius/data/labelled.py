@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.data import parts
+from vesalius.data import parts, registry
 from vesalius.data.batches import generator
 from vesalius.data.settings import LabelledData
 from vesalius.data.tables import Table, is_table, read_table
@@ -118,6 +118,12 @@ def training_file(corpus: str) -> str:
 def held_out_file(corpus: str) -> str:
     """All of a table; of a corpus by name, the table that no recipe trains on."""
     return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[-1])
+
+
+def is_labelled(corpus: str) -> bool:
+    """Whether a corpus is a table, or known by its name to be one."""
+    known = {one.name for one in registry.corpora() if one.kind == LabelledData.kind}
+    return is_table(corpus) or (corpus in known and not parts.here(corpus))
 
 
 def _located(corpus: str) -> list[Path]:

@@ -197,6 +197,8 @@ def _require_next(run: Run) -> None:
     model = run.trace.model
     if model is None or not predicts_next(model):
         raise WrongKind(f"{run.trace.family} fills masks; it has no next token to draw")
+    if run.trace.tells_labels:
+        raise WrongKind("this model was fine-tuned for labels; there is no next token to draw")
 
 
 def _position(run: Run, how: Continued) -> int | None:

@@ -23,6 +23,7 @@ from vesalius.explorer.training import UnknownTraining
 from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
+from vesalius.inputs import class_names
 from vesalius.steps import ATTENTION
 from vesalius.traces import Trace
 
@@ -70,7 +71,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "position": here,
-        "masked": not predicts_next(trace.model),
+        "masked": trace.tells_labels or not predicts_next(trace.model),
         "target": {
             "id": row,
             "token": name_of(run, target.step, row),
@@ -134,7 +135,9 @@ def _place(run: Run, target: Target, position: int | None) -> int:
     real = run.trace.real()
     if real is not None:
         return int(np.flatnonzero(real)[-1])
-    return 0 if run.trace.class_names else n - 1
+    assert run.trace.model is not None
+    first = run.trace.class_names and not predicts_next(run.trace.model)
+    return 0 if first else n - 1
 
 
 def name_of(run: Run, step: str, row: int) -> str:
@@ -267,11 +270,11 @@ def _column(run: Run, target: Target) -> Array:
 def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[str, Any]]]:
     """The likeliest word that some tokens' states give after every layer, known as logit lens.
 
-    A picture or a series has one class for all of its tokens; what restores values has none.
+    What is labelled as a whole has one class for all of its tokens; what restores values has none.
     """
     if not run.trace.tells_odds:
         return []
-    by_token = "Z" in run.trace
+    by_token = "Z" in run.trace and not run.trace.tells_labels
     found = lenses.lens(_states_of(run.trace, slice(first, last)) if by_token else run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
@@ -294,13 +297,16 @@ def _states_of(trace: Trace, columns: slice) -> Trace:
 
 
 def glance(model: Any, state: Array, column: int) -> dict[str, Any]:
-    """The likeliest word that one token's state gives while a run is in the making."""
+    """The likeliest word or class that one token's state gives while a run is in the making."""
     config = model.config
     read = family_of(config).read_out
     assert read is not None
-    odds = softmax(read(model.parameters, state[:, [column]], config.symbols(), None)[:, 0])
+    found = read(model.parameters, state[:, [column]], config.symbols(), None)
+    odds = softmax(found if found.ndim == 1 else found[:, 0])
     best = int(odds.argmax())
-    token = model.tokenizer.piece(best) if model.tokenizer else str(best)
+    named = class_names(model) or [str(k) for k in range(len(odds))]
+    words = found.ndim > 1 and model.tokenizer is not None
+    token = model.tokenizer.piece(best) if words else named[best]
     return {"id": best, "token": token, "probability": float(odds[best])}
 
 

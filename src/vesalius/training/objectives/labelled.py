@@ -19,9 +19,14 @@ from vesalius import tokenizers
 from vesalius.arguments import Progress
 from vesalius.data import encoding, preprocessing
 from vesalius.data.batches import Batch, Scaling
-from vesalius.data.labelled import LabelledTexts, held_out_file, labelled_parts, read_labelled
+from vesalius.data.labelled import (
+    LabelledTexts,
+    held_out_file,
+    is_labelled,
+    labelled_parts,
+    read_labelled,
+)
 from vesalius.data.settings import LabelledData
-from vesalius.data.tables import is_table
 from vesalius.errors import BrokenFile, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.families.config import Config, Setting
@@ -82,7 +87,7 @@ class LabelledObjective(Objective):
         return model.family in self.families and label_kind(model) == self.kind
 
     def labels_of(self, corpus: str) -> bool:
-        return is_table(corpus)
+        return is_labelled(corpus)
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         if model.tokenizer is None:

@@ -1,0 +1,61 @@
+"""Models that label texts are asked for labels, not for words, by every analysis."""
+
+import numpy as np
+import pytest
+from strategies import filled, small
+
+import vesalius as vs
+from vesalius.analyses import recomputing
+from vesalius.analyses.recomputing import LongTrace
+from vesalius.analyses.targets import find
+from vesalius.errors import UnknownStep, WrongKind
+
+NAMES = ["sad", "glad", "mad"]
+IDS = [3, 1, 4, 1, 5, 9]
+
+
+def labelled(family, kind="classes", **settings):
+    model = filled(small(family, labels=3, **settings))
+    model.preprocessing = {"labels": kind, "names": NAMES}
+    return model
+
+
+@pytest.mark.parametrize("family", ["gpt2", "lstm", "bert"])
+def test_classes_are_what_a_number_is_asked_of(family):
+    trace = vs.dissect(labelled(family), IDS)
+    assert {name for _, name, _ in trace.best(3)} == set(NAMES)
+    target = find(trace, "glad")
+    assert (target.step, target.cells[0][0]) == ("z", (1,))
+    assert target.probability(trace["z"]) == pytest.approx(
+        {name: p for _, name, p in trace.classes()}["glad"]
+    )
+    made = vs.unfold(trace, "z", 1)
+    assert made.total == pytest.approx(trace["z"][1])
+    found = vs.attribute(trace, "glad")
+    assert found.total == pytest.approx(trace["z"][1])
+    assert vs.lens(trace).likeliest[-1][0][0].name == trace.best(1)[0][1]
+    gradient = vs.gradient(trace.model, IDS, "glad")
+    assert gradient.value == pytest.approx(trace["z"][1])
+    with pytest.raises(UnknownStep, match="no class 'gladd'; did you mean glad"):
+        find(trace, "gladd")
+
+
+def test_labels_that_are_no_classes_have_no_shares_of_one():
+    for kind in ("labels", "values"):
+        trace = vs.dissect(labelled("gpt2", kind), IDS)
+        assert trace.best(3) == []
+        assert find(trace, 1).probability(trace["z"]) is None
+        with pytest.raises(WrongKind, match="give a number in place of 'glad'"):
+            find(trace, "glad")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_a_long_trace_reads_the_token_that_the_head_reads(family, monkeypatch):
+    monkeypatch.setattr(recomputing, "COLUMNS", 2)
+    model = labelled(family)
+    whole = vs.dissect(model, IDS)
+    long = LongTrace(model, IDS)
+    np.testing.assert_allclose(long["z"], whole["z"], atol=1e-12)
+    cut = vs.dissect(model, IDS, edit={"D[1]": vs.zero})
+    found = long.column_with("D[1]", "z", 0)
+    np.testing.assert_allclose(found, cut["z"], atol=1e-12)
