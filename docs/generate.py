@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -362,6 +363,8 @@ def json_page() -> str:
         "Draw, `generate --inspect`": draws[0].to_json(gpt.tokenizer),
         "Filling, `fill`": vesalius.fill(bert, "[MASK] opened her eyes.").to_json(),
         "NextSentence, `next-sentence`": vesalius.next_sentence(bert, "It rained.", "He").to_json(),
+        "Tagging, `tag`": vesalius.tag(_labelled(bert, "tokens"), "He ran.").to_json(),
+        "Answers, `answer`": vesalius.answer(_labelled(bert, "span"), "Who?", "He ran.").to_json(),
         "Forecast, `forecast`": vesalius.forecast(forecaster, [[0.0] * 8]).to_json(),
         "Equation, `equations NUMBER`": numbered()[0].to_json(),
         "Config.described(), `models MODEL`": gpt.config.described(),
@@ -369,6 +372,16 @@ def json_page() -> str:
     tables = (f"## {name}\n\n{_fields(value)}" for name, value in shown.items())
     about = "What `--json` prints, and what `to_json` gives in Python: one and the same."
     return "\n\n".join(["# JSON", NOTE, about, *tables]) + "\n"
+
+
+def _labelled(bert: Model, what: str) -> Model:
+    """A bert with a head of two labels that has learnt nothing, for the fields of its results."""
+    config = bert.config.change(labels=2, labelled=what, mlm_head=False, nsp_head=False)
+    left = ("mlm_head.", "nsp_head.")
+    state = {name: array for name, array in bert.state.items() if not name.startswith(left)}
+    width = state["norm.bias"].size
+    state |= {"label_head.weight": np.zeros((2, width), "f4"), "label_head.bias": np.zeros(2, "f4")}
+    return Model(config, state, bert.tokenizer, preprocessing={"names": ["B-x", "I-x"]})
 
 
 def _fields(value: object) -> str:

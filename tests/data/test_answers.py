@@ -51,7 +51,7 @@ def test_questions_are_read_with_all_answers_and_with_none(tmp_path):
     ("asked", "says"),
     [
         ({"answers": [at("Ada", 3)]}, r"question 'q0' \(Ada\): the answer 'Ada' does not stand"),
-        ({"answers": [at("The", -1)]}, "does not stand at character -1"),
+        ({"answers": [at(".", -1)]}, "does not stand at character -1"),
         ({"answers": [{"text": "Ada"}]}, "does not stand at character None"),
         ({"answers": []}, "there are no answers; expected one, or is_impossible"),
         ({"answers": ["Ada"]}, "expected 'answers', a list of objects"),

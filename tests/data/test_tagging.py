@@ -102,6 +102,12 @@ def test_windows_fit_and_every_word_counts_once(lengths, room):
         assert len(found) == 1
 
 
+def test_a_word_counts_where_it_has_neighbours_on_both_sides():
+    for window in windows([1] * 50, 12):
+        assert window.start == 0 or window.first - window.start >= 3
+        assert window.stop == 50 or window.stop - window.last >= 3
+
+
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=70), st.integers(1, 9), st.integers(0, 3))
 def test_batches_of_similar_length_have_each_example_once(lengths, batch, seed):
     size = min(batch, len(lengths))
