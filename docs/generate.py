@@ -64,8 +64,8 @@ def equations_page() -> str:
         "# The equations",
         NOTE,
         "Every numbered equation of the paper as a function of `vesalius.equations`, then the "
-        "formulas that its text relies on without numbering them, and those of others (L.1). "
-        "Letters, columns and shapes are "
+        "formulas that its text relies on without numbering them, those of models that it cites "
+        "(P.1 and on), and of others (L.1, L.2). Letters, columns and shapes are "
         "the paper's; where code and paper part ways, see [errata](errata.md).",
         *(_entry(entry) for entry in numbered()),
         "## Formulas without a number",
@@ -76,7 +76,6 @@ def equations_page() -> str:
 
 def _entry(entry: Equation) -> str:
     file, _ = entry.source
-    place = entry.place and f"{entry.place} · "
     symbols = [
         f"| `{s.name}` | ${s.latex}$ | {s.shape.replace('|', chr(92) + '|')} | {s.meaning} |"
         for s in entry.symbols
@@ -84,7 +83,7 @@ def _entry(entry: Equation) -> str:
     parts = [
         f"### {entry.label} {entry.title}",
         f"```math\n{entry.latex}\n```",
-        f"{place}`{entry.name}` in [{file}](../src/{file})",
+        f"{entry.home} · `{entry.name}` in [{file}](../src/{file})",
         *([entry.remarks.replace("``", "`")] if entry.remarks else []),
         "\n".join(["| name | symbol | shape | meaning |", "| --- | --- | --- | --- |", *symbols]),
     ]

@@ -21,6 +21,7 @@ from vesalius.equations import (
     label_logits,
     nsp_logits,
     patches,
+    patchtst_forecast,
     tracing,
     tst_outputs,
     tst_series,
@@ -217,6 +218,17 @@ def test_a_recurrent_network_goes_on_from_where_it_stopped(family, data):
     agree(np.concatenate(pieces, axis=1), whole)
     for carried, at_once in zip(state, final, strict=True):
         agree(carried, at_once)
+
+
+@settings(max_examples=15)
+@given(data=st.data())
+def test_patchtst_of_any_shape_computes_its_equations(data):
+    config = data.draw(configurations("patchtst"))
+    model = filled(config)
+    series = np.random.default_rng(1).normal(3, 2, size=(2, config.context, config.channels))
+    ours = run(model.network, series)
+    for b in range(2):
+        agree(ours[b].T, patchtst_forecast(model.parameters, series[b].T), WITHIN)
 
 
 @pytest.mark.parametrize("family", ["transformer", "gpt2", "igpt", "bert", "vit", "tst"])

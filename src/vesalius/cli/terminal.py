@@ -43,10 +43,7 @@ def show_equation(entry: "Equation") -> None:
     file, line = entry.source
     show(
         Text(f"{entry.label} {entry.title}", style="bold"),
-        Text(
-            " · ".join(filter(None, (entry.place, f"{file}:{line}", f"{entry.name}()"))),
-            style="dim",
-        ),
+        Text(f"{entry.home} · {file}:{line} · {entry.name}()", style="dim"),
         Text(f"\n{indent(entry.plain, '    ')}", style="bold cyan"),
         Table(("symbol", "shape", "meaning"), symbols, prose=(2,)),
         *([Text(f"{entry.remarks}\n")] if entry.remarks else []),

@@ -63,6 +63,22 @@ from vesalius.equations.feedforward import (
     feedforward_network,
     logits_of_vector,
 )
+from vesalius.equations.forecasting import (
+    apply_gain,
+    channel_mask,
+    cut_patches,
+    embed_patches,
+    flatten_channels,
+    forecast_loss,
+    forecast_output,
+    instance_deviation,
+    instance_mean,
+    normalise_instance,
+    patchtst_forecast,
+    place_patches,
+    restore_instance,
+    undo_gain,
+)
 from vesalius.equations.lora import low_rank_parameters, low_rank_update
 from vesalius.equations.objectives import (
     autoregressive_loss,
@@ -108,22 +124,6 @@ from vesalius.equations.parameters import (
     map_arrays,
     require_finite,
     size,
-)
-from vesalius.equations.patches import (
-    apply_gain,
-    channel_mask,
-    cut_patches,
-    embed_patches,
-    flatten_channels,
-    forecast_loss,
-    forecast_output,
-    instance_deviation,
-    instance_mean,
-    normalise_instance,
-    patchtst_forecast,
-    place_patches,
-    restore_instance,
-    undo_gain,
 )
 from vesalius.equations.recurrent import (
     Add,

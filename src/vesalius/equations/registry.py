@@ -67,14 +67,14 @@ class Equation:
         return f"({self.number})" if self.number else f"§{self.section}"
 
     @property
-    def place(self) -> str:
-        """Where the paper has it; empty if it is not the paper's."""
-        return "" if self.beyond else f"Section {self.section}"
-
-    @property
     def beyond(self) -> bool:
         """Whether it is not the paper's own: its section is a label, as P.3 or L.1."""
         return self.section[0].isalpha()
+
+    @property
+    def home(self) -> str:
+        """Where it stands: a section of the paper, or not in it."""
+        return "Beyond the paper" if self.beyond else f"Section {self.section}"
 
     @cached_property
     def _paragraphs(self) -> list[str]:
