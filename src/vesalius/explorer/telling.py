@@ -64,6 +64,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "id": run.key,
         "clean": run.clean,
         "model": run.entry.key,
+        "name": run.entry.name.removeprefix("specimen:"),
         "family": trace.family,
         "ids": trace.ids,
         "tokens": trace.tokens(),
