@@ -1,9 +1,15 @@
 """Two runs side by side: what the page shows of both is what the library gives."""
 
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
+from explorer.test_exports import taken
+from explorer.test_page import Watched, hero, percent
+from playwright.sync_api import expect
+from processes import vesalius
 
 import vesalius as vs
 
@@ -89,3 +95,119 @@ def test_values_of_the_other_run_are_put_into_this_one(client, run, traces):
     refused = client.post("/api/runs", json={"model": "gpt", "text": A, "patches": ["D[2]"]})
     assert refused.status_code == 422
     assert "say its id as the source" in refused.json()["message"]
+
+
+SAME = "#t=He%20shook%20his&v=He%20opened%20his"
+
+
+@pytest.fixture
+def watched(browser, served):
+    found = Watched(browser, served, permissions=["clipboard-read", "clipboard-write"])
+    yield found
+    found.close()
+    assert found.complaints == []
+
+
+def shown(page, what):
+    return page.locator(f"[data-cell={what}]")
+
+
+def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
+    page = watched.page
+    clean, other = (vs.attribute(traces[text], " head").probability for text in (A, B))
+    expect(hero(page, "probability")).to_have_text(percent(clean))
+    page.keyboard.press("v")
+    page.get_by_label("text of the other run").fill(B)
+    page.keyboard.press("Enter")
+    expect(hero(page, "other")).to_have_text(percent(other))
+    assert page.url.endswith(f"/gpt/dissect/mu[3,4]?at=2,1&vs=gpt{SAME}")
+    a, b = (traces[text]["mu[3,4]"] for text in (A, B))
+    expect(shown(page, "difference")).to_have_text(f"{b[2, 1] - a[2, 1]:.4f}")
+    page.keyboard.press("ArrowLeft")
+    expect(shown(page, "difference")).to_have_text(f"{b[2, 0] - a[2, 0]:.4f}".replace("-", "−"))
+    parts = {part.name: part.share for part in vs.attribute(traces[A], " head").parts}
+    change = vs.attribute(traces[B], " head")["P[3,4]"] - parts["P[3,4]"]
+    cell = page.locator('[data-part="P[3,4]"]')
+    expect(cell.locator("b")).to_have_text(f"{change:+.2f}".replace("-", "−"))
+    patched = vs.dissect("gpt", A, edit={"P[3,4]": vs.from_trace(traces[B])})
+    likely = vs.attribute(patched, " head").probability
+    expect(cell).to_contain_text(f"from B → {percent(likely)}")
+    word = page.locator(f"[data-word='{traces[A].likeliest(1)[0][0]}']")
+    expect(word).to_contain_text(percent(clean))
+    expect(word).to_contain_text(percent(other))
+
+    page.keyboard.press("p")  # the head is taken from B
+    expect(hero(page, "probability")).to_have_text(percent(likely))
+    expect(page).to_have_url(re.compile(re.escape("&from=P[3,4]#")))
+    page.keyboard.press("y")
+    expect(page.get_by_role("status")).to_contain_text("copied: vs.dissect")
+    line = page.evaluate("navigator.clipboard.readText()")
+    assert eval(line) == b[2, 0] - patched["mu[3,4]"][2, 0]
+    page.keyboard.press("u")
+    expect(hero(page, "probability")).to_have_text(percent(clean))
+
+    page.keyboard.press("x")  # cut in both
+    ablated = [vs.dissect("gpt", text, edit={"P[3,4]": vs.zero}) for text in (A, B)]
+    cut = [vs.attribute(trace, " head").probability for trace in ablated]
+    expect(hero(page, "probability")).to_have_text(percent(cut[0]))
+    expect(hero(page, "other")).to_have_text(percent(cut[1]))
+    assert "cut=P[3,4]&vs=gpt&vscut=P[3,4]" in page.url
+    page.keyboard.press("b")
+    expect(page.locator("[data-which]")).to_have_text("A")
+    page.keyboard.press("b")
+    expect(page.locator("[data-which]")).to_have_text("B")
+    expect(hero(page, "probability")).to_have_text(percent(cut[1]))
+    expect(page.locator("[data-value]")).to_have_text(f"{b[2, 0]:.4f}")
+    address = page.url
+    page.reload()
+    expect(hero(page, "probability")).to_have_text(percent(cut[1]))
+    expect(hero(page, "other")).to_have_text(percent(cut[0]))
+    assert page.url == address
+    page.go_back()
+    page.go_back()
+    expect(page.locator("[data-which]")).to_have_text("B − A")
+    page.keyboard.press("u")
+    expect(hero(page, "other")).to_have_text(percent(other))
+
+
+def test_steps_are_ranked_and_commands_give_the_same_number(watched, traces):
+    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&spine=steps&vs=gpt&cut=P[1,2]{SAME}")
+    edit = {"P[1,2]": vs.zero}
+    found = vs.diff("gpt", "gpt", A, text_b=B, edit_a=edit)
+    far = max(found.steps, key=lambda one: one.relative)
+    expect(page.locator("[data-furthest-step]")).to_have_text(far.name.replace("Y_hat", "Ŷ"))
+    page.keyboard.press("Y")
+    expect(page.get_by_role("status")).to_contain_text("copied: vesalius diff")
+    line = shlex.split(page.evaluate("navigator.clipboard.readText()"))
+    told = json.loads(vesalius(*line[1:], "--json").stdout)
+    assert told["difference"] == found.at("mu[3,4]", 2, 1).difference
+    rows = taken(page, "how far B is from A, step by step", "CSV")[1].decode().splitlines()
+    assert "B − A · A: gpt, “He shook his”, P[1,2] cut · B: gpt, “He opened his”" in rows[0]
+
+
+def test_other_lengths_other_models_and_what_cannot_be_compared(browser, served, traces):
+    watched = Watched(browser, served)
+    longer = "#t=He%20shook%20his&v=He%20slowly%20shook%20his"
+    page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&vs=gpt{longer}")
+    bar = page.get_by_label("the other run")
+    expect(bar).to_contain_text("A has 3 tokens and B 4: the first 1 and the last 2")
+    change = traces[LONGER]["mu[3,4]"][3, 2] - traces[A]["mu[3,4]"][2, 1]
+    expect(shown(page, "difference")).to_have_text(f"{change:.4f}")
+    page.get_by_role("group", name="which run is shown").get_by_role(
+        "button", name="B", exact=True
+    ).click()
+    expect(page).to_have_url(re.compile(re.escape("mu[3,4]?at=3,2&")))
+    expect(page.locator("[data-value]")).to_have_text(f"{traces[LONGER]['mu[3,4]'][3, 2]:.4f}")
+    page = watched.open("/gpt/dissect/mu[3,4]?at=2,1&vs=bert#t=He%20shook%20his")
+    expect(bar).to_contain_text("words of the one are not words of the other")
+    expect(hero(page, "probability")).to_have_text("41.2 %")
+    page = watched.open("/gpt/dissect/mu[3,4]?at=2,1&vs=vit#t=He%20shook%20his")
+    expect(bar.get_by_role("alert")).to_contain_text("gpt reads text and vit reads images")
+    expect(hero(page, "probability")).to_have_text("41.2 %")
+    bar.get_by_label("stop comparing").click()
+    expect(bar).to_have_count(0)
+    page = watched.open("/vit/heads?vs=vit&vsexample=1")
+    expect(hero(page, "other")).to_contain_text("%")
+    expect(page.locator("[data-scores]")).to_be_visible()
+    watched.close()
+    assert all("Failed to load resource" in one for one in watched.complaints)

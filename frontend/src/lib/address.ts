@@ -78,6 +78,7 @@ export const NOTHING = { example: null, upload: "", index: 0, invert: false, giv
 
 /** The names of what a room says in its own query. */
 const OWN: Partial<Record<Room, string[]>> = {
+  dissect: ["order"],
   heads: ["by"],
   words: ["near", "axis", "view"],
   ledger: ["part", "set", "length", "batch"],

@@ -80,11 +80,14 @@ class Comparing {
   /** The runs by what they were asked for, so that nothing is posted twice. */
   private posted = new Map<string, string>();
   private models = new Map<string, ModelInfo>();
+  /** Whether all that can be taken from B has been. */
+  patched = $state(false);
   /** What `patches` are about. */
   private about = "";
   private ids: { a: string; b: string } | null = null;
 
   clear(): void {
+    if (!this.ids && !this.problem) return;
     [this.told, this.shares, this.other, this.values, this.change] = [null, null, null, null, null];
     [this.patches, this.lens, this.heads, this.sprite, this.problem, this.about] = [{}, [], null, null, "", ""];
     this.ids = null;
@@ -101,18 +104,21 @@ class Comparing {
 
   /** Have B made, from which A may take values; a failure is said, and A stands alone. */
   async prepare(explorer: Explorer): Promise<string | null> {
-    const { place } = explorer;
     try {
-      const b = await this.made(explorer, otherOf(place));
+      const b = await this.made(explorer, otherOf(explorer.place));
       this.problem = "";
       return b;
     } catch (error) {
-      if (!(error instanceof Failure) || error.status === 0) throw error;
-      const problem = error.message;
-      this.clear();
-      this.problem = problem;
+      this.fail(error);
       return null;
     }
+  }
+
+  private fail(error: unknown): void {
+    if (!(error instanceof Failure) || error.status === 0) throw error;
+    const problem = error.message;
+    this.clear();
+    this.problem = problem;
   }
 
   /** The run of an address, made once; `source` is where its values come from. */
@@ -135,8 +141,17 @@ class Comparing {
     return found;
   }
 
-  /** What is told of both, once the run that is shown is here. */
-  async follow(explorer: Explorer, b: string, late: Late): Promise<void> {
+  /** What is told of both, once the run that is shown is here; whether they can be compared. */
+  async follow(explorer: Explorer, b: string, late: Late): Promise<boolean> {
+    try {
+      await this.tell(explorer, b, late);
+    } catch (error) {
+      this.fail(error);
+    }
+    return this.problem === "";
+  }
+
+  private async tell(explorer: Explorer, b: string, late: Late): Promise<void> {
     const { place, run } = explorer;
     if (!run) return;
     const here = place.show === "b";
@@ -237,11 +252,11 @@ class Comparing {
     const { place, run } = explorer;
     if (!this.ids || !run || place.show === "b" || run.long || this.other?.long || place.room !== "dissect") return;
     const kind = place.spine === "words" ? "states" : "parts";
-    if (place.spine === "steps" || (kind === "parts" && !run.steps.some((step) => step.cut))) return;
+    if (place.spine === "steps" || !this.told?.same_words || (kind === "parts" && !run.steps.some((step) => step.cut))) return;
     const query = `word=${run.target.id}${place.after === null ? "" : `&position=${run.position}`}&kind=${kind}`;
     const about = `${this.ids.a} ${this.ids.b} ${query}`;
     if (this.about === about) return;
-    [this.about, this.patches] = [about, {}];
+    [this.about, this.patches, this.patched] = [about, {}, false];
     for (let layer = run.layers; layer >= (kind === "parts" ? 1 : 0); layer--) {
       const path = `/api/runs/${this.ids.a}/against/${this.ids.b}/patches?layer=${layer}&${query}`;
       const found = await get<Effect[]>(path, signal).catch((error) => {
@@ -255,6 +270,7 @@ class Comparing {
         return;
       }
     }
+    this.patched = true;
   }
 
   /** The other run's heads, and B minus A of all scores. */

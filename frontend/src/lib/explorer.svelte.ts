@@ -144,19 +144,20 @@ export class Explorer {
       if (!wanted(side, this.model!)) return this.wait();
       await this.followRun(late, b);
       if (late()) return;
-      if (b) await comparing.follow(this, b, late);
+      const told = b && (await comparing.follow(this, b, late));
       if (late()) return;
+      if (b && !told && this.place.show === "b") return this.go({ show: "change" }, true); // A stands alone
       const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
-      const apart = b && heads ? comparing.followHeads(atlas.by, late) : null;
+      const apart = told && heads ? comparing.followHeads(atlas.by, late) : null;
       await Promise.all([this.followCursor(late), heads, apart]); // which need not wait for each other
       if (late()) return;
-      if (b) await comparing.followCursor(this, late);
+      if (told) await comparing.followCursor(this, late);
       if (late()) return;
       this.failure = null;
       this.busy = "";
       if (this.place.spine === "words") await this.followLens(late);
-      if (b && this.place.spine === "words") await comparing.followLens(this, late);
-      if (b) await comparing.followPatches(this, late, (this.asking = new AbortController()).signal);
+      if (told && this.place.spine === "words") await comparing.followLens(this, late);
+      if (told) await comparing.followPatches(this, late, (this.asking = new AbortController()).signal);
       await this.followEffects(late);
     } catch (error) {
       if (!late()) this.fail(error);

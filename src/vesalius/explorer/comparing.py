@@ -24,6 +24,7 @@ from vesalius.explorer.answers import as_bytes, as_json, as_values, once
 from vesalius.explorer.heads import By, signed_picture
 from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.streaming import Stop, attended
+from vesalius.families import family_of
 
 KEPT = ("H", "C")
 """Symbols of the steps that a long run keeps; all others would be computed anew."""
@@ -124,6 +125,7 @@ def apart(a: Run, b: Run) -> dict[str, Any]:
 
     Of long runs the states are told alone.
     """
+    _require_same_input(a, b)
     both, notes = Alignment(a.trace, b.trace), list[str]()
     long = isinstance(a.trace, LongTrace) or isinstance(b.trace, LongTrace)
     steps = distances.steps(a.trace, b.trace, notes, KEPT if long else None)
@@ -158,6 +160,15 @@ def _same_words(a: Run, b: Run) -> bool:
     return same_words(a.trace.model, b.trace.model)
 
 
+def _require_same_input(a: Run, b: Run) -> None:
+    reads = [family_of(run.trace.model.config).reads for run in (a, b) if run.trace.model]
+    if reads[0] != reads[1]:
+        raise WrongKind(
+            f"{a.entry.key} reads {reads[0]} and {b.entry.key} reads {reads[1]}: there is nothing "
+            f"that both could be compared on"
+        )
+
+
 def places(a: Run, b: Run, position: int | None) -> dict[str, int | None]:
     """The token of a that is asked about, and that of b, where it has a counterpart."""
     here = telling.place(a, position)
@@ -175,7 +186,8 @@ def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, 
     same = _same_words(a, b)
     row = telling.target_of(a, word, position).cells[0][0][0] if same else None
     theirs = telling.attributed(b, row, _there(a, b, position))
-    others = {part.name: part.share for part in theirs.parts}
+    other = theirs.parts if same else []  # parts of another word are not told beside these
+    others = {part.name: part.share for part in other}
     mine = {part.name for part in ours.parts}
     parts = [
         {**part.to_json(), "a": part.share, "b": others.get(part.name), "difference": change}
@@ -184,7 +196,7 @@ def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, 
     ]
     parts += [
         {**part.to_json(), "a": None, "b": part.share, "difference": None}
-        for part in theirs.parts
+        for part in other
         if part.name not in mine
     ]
     return {
