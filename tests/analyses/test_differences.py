@@ -202,9 +202,7 @@ def test_two_texts_are_compared_where_their_tokens_agree(name):
             change = np.where(a[step] == b[step], 0, b[step] - a[step]).astype(float)
         assert far[step].difference == pytest.approx(np.linalg.norm(change), rel=1e-5)
     found = vs.diff(model, model, "He shook his", text_b=longer)
-    assert found.notes == [
-        "a has 3 tokens and b 4: the first 1 and the last 2, which agree, are compared"
-    ]
+    assert found.notes == ["a has 3 tokens and b 4: 3 of each belong together and are compared"]
     assert [one.position for one in found.outcomes] == [0, 1, 2]
     b = vs.dissect(model, longer)
     p, q = (np.log(t["Y_hat"][:, i].astype(float)) for t, i in ((a, 1), (b, 2)))
@@ -223,3 +221,19 @@ def test_two_texts_are_compared_where_their_tokens_agree(name):
         vs.diff(model, model, longer, text_b="He shook his").at("Z", 0, 1)
     with pytest.raises(WrongKind, match="text_b is for b"):
         vs.diff(model, model, text_b=longer)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pairs"),
+    [
+        ([5, 6, 7], [8, 9, 7], {0: 0, 1: 1, 2: 2}),  # place by place
+        ([1, 2, 3], [1, 9, 2, 3], {0: 0, 1: 2, 2: 3}),
+        ([1, 2, 3, 4, 5, 1], [1, 6, 3, 7, 5, 8, 1], {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6}),
+        ([1, 2, 3], [1, 4, 5, 6, 3], {0: 0, 2: 4}),  # one against three
+        ([1, 2], [3, 4, 5], {1: 2}),
+    ],
+)
+def test_tokens_belong_together_in_order(a, b, pairs):
+    model = specimen("gpt")
+    both = Alignment(*(vs.dissect(model, ids, only=["X"]) for ids in (a, b)))
+    assert both.pairs == pairs

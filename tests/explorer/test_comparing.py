@@ -190,7 +190,7 @@ def test_other_lengths_other_models_and_what_cannot_be_compared(browser, served,
     longer = "#t=He%20shook%20his&v=He%20slowly%20shook%20his"
     page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&vs=gpt{longer}")
     bar = page.get_by_label("the other run")
-    expect(bar).to_contain_text("A has 3 tokens and B 4: the first 1 and the last 2")
+    expect(bar).to_contain_text("A has 3 tokens and B 4: 3 of each belong together")
     change = traces[LONGER]["mu[3,4]"][3, 2] - traces[A]["mu[3,4]"][2, 1]
     expect(shown(page, "difference")).to_have_text(f"{change:.4f}")
     page.get_by_role("group", name="which run is shown").get_by_role(

@@ -70,6 +70,8 @@ class Comparing {
   /** What lies at the cursor in the other run, and B minus A there. */
   values = $state.raw<Values | null>(null);
   change = $state.raw<Values | null>(null);
+  /** The step that these were looked for. */
+  sought = $state("");
   /** A's target with one part more taken from B, by the part's name. */
   patches = $state.raw<Record<string, number>>({});
   lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
@@ -123,7 +125,7 @@ class Comparing {
 
   /** The run of an address, made once; `source` is where its values come from. */
   private async made(explorer: Explorer, place: Address, source: string | null = null): Promise<string> {
-    const model = await this.model(place.model);
+    const model = await this.model(explorer, place.model);
     const given = wanted({ ...place, text: place.text ?? model.text, example: place.example ?? model.begins }, model);
     const patches = source && place.from.length ? { patches: place.from, source } : {};
     const body = { model: place.model, cuts: place.cuts, ...given, ...patches };
@@ -135,8 +137,8 @@ class Comparing {
     return known;
   }
 
-  private async model(id: string): Promise<ModelInfo> {
-    const found = this.models.get(id) ?? (await get<ModelInfo>(`/api/models/${encodeURIComponent(id)}`));
+  private async model(explorer: Explorer, id: string): Promise<ModelInfo> {
+    const found = this.models.get(id) ?? (explorer.model?.id === id ? explorer.model : null) ?? (await get<ModelInfo>(`/api/models/${encodeURIComponent(id)}`));
     this.models.set(id, found);
     return found;
   }
@@ -211,9 +213,9 @@ class Comparing {
     };
     const [values, change] = await Promise.all([
       there ? fetched(`/api/runs/${this.other.id}/steps/${encodeURIComponent(there.name)}?${around(cell ?? [0, 0], there.shape)}`, step.name) : null,
-      explorer.place.show === "b" ? null : fetched(`/api/runs/${a}/against/${b}/steps/${encodeURIComponent(step.name)}?${around(at, step.shape)}`, step.name).catch(none),
+      explorer.place.show === "b" || !(run.long || this.told.steps.some((one) => one.name === step.name)) ? null : fetched(`/api/runs/${a}/against/${b}/steps/${encodeURIComponent(step.name)}?${around(at, step.shape)}`, step.name).catch(none),
     ]);
-    if (!late()) [this.values, this.change] = [values, change];
+    if (!late()) [this.values, this.change, this.sought] = [values, change, step.name];
   }
 
   /** The number at the cursor in A and in B, and their difference, as far as they are here. */

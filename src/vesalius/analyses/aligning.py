@@ -1,11 +1,12 @@
 """Which tokens of two traces belong together, and a step of the one laid beside the other's.
 
-Texts of one length are compared place by place. Of others the tokens that agree from the start
-and from the end belong together, and what lies between has no counterpart.
+Texts of one length are compared place by place. Of others the tokens that agree belong together,
+and as many between two of those as there are in the other; what one has more has no counterpart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
@@ -50,8 +51,13 @@ class Alignment:
         n, m = self.lengths
         if n == m:
             return {k: k for k in range(n)}
-        start, end = common(self.a.tokens(), self.b.tokens())
-        found = {k: k for k in range(start)} | {n - k: m - k for k in range(end, 0, -1)}
+        matched = SequenceMatcher(None, self.a.tokens(), self.b.tokens(), autojunk=False)
+        found = {
+            i: j
+            for _, i1, i2, j1, j2 in matched.get_opcodes()
+            if i2 - i1 == j2 - j1
+            for i, j in zip(range(i1, i2), range(j1, j2), strict=True)
+        }
         return found or {n - 1: m - 1}
 
     @property
@@ -64,13 +70,10 @@ class Alignment:
         if self.whole:
             return []
         n, m = self.lengths
-        start, end = common(self.a.tokens(), self.b.tokens())
-        shared = (
-            f"the first {start} and the last {end}, which agree, are compared"
-            if start + end
-            else "none agrees from either end, so that the last ones are compared"
-        )
-        return [f"a has {counted(n, 'token')} and b {m}: {shared}"]
+        return [
+            f"a has {counted(n, 'token')} and b {m}: "
+            f"{len(self.pairs)} of each belong together and are compared"
+        ]
 
     def name_in_b(self, step: Step) -> str | None:
         """What the step of a is called in b: steps of a time are those of its counterpart."""

@@ -208,11 +208,11 @@ def diff(
 ) -> Difference:
     """How model b differs from a: parameters, and with a ``text`` steps and words too.
 
-    ``text_b`` is what b reads, if that is another text: of different lengths the tokens that agree
-    from the start and from the end are compared. ``dtype_b`` rounds b's weights: "int8" as
-    generation does it, or "float16". ``edit_a`` and ``edit_b`` replace steps on the way, as in
-    ``dissect``, and need a text. A step diverges where the norm of the difference is more than
-    ``tolerance`` of the step's own; ``top`` is how many words a position's likeliest are.
+    ``text_b`` is what b reads, if that is another text: of different lengths the tokens are
+    compared that belong together. ``dtype_b`` rounds b's weights: "int8" as generation does it, or
+    "float16". ``edit_a`` and ``edit_b`` replace steps on the way, as in ``dissect``, and need a
+    text. A step diverges where the norm of the difference is more than ``tolerance`` of the step's
+    own; ``top`` is how many words a position's likeliest are.
     """
     top, tolerance = arguments.whole("top", top, least=1), arguments.number("tolerance", tolerance)
     first = loaded(a)
