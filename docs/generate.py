@@ -18,6 +18,7 @@ from rich.text import Text
 import vesalius
 from vesalius import specimens
 from vesalius.analyses.ablation import Ablation
+from vesalius.analyses.aligning import Pair
 from vesalius.analyses.attribution import Attribution
 from vesalius.analyses.differences import Difference
 from vesalius.analyses.gates import Gates, Written
@@ -280,7 +281,7 @@ def python_page() -> str:
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Embeddings, Classification, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
-RESULTS += (Gradient, Difference, Projection, Contexts)
+RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:
