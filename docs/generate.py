@@ -19,6 +19,7 @@ from rich.text import Text
 import vesalius
 from vesalius import specimens
 from vesalius.analyses.ablation import Ablation
+from vesalius.analyses.aligning import Pair
 from vesalius.analyses.attribution import Attribution
 from vesalius.analyses.differences import Difference
 from vesalius.analyses.gates import Gates, Written
@@ -290,7 +291,7 @@ RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation
 RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, Value, FineTuned)
 RESULTS += (Forecast, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
-RESULTS += (Gradient, Difference, Projection, Contexts)
+RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:

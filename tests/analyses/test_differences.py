@@ -7,7 +7,8 @@ import pytest
 from analyses.lively import FAMILIES, given, specimen
 
 import vesalius as vs
-from vesalius.errors import ImpossibleSetting, WrongKind
+from vesalius.analyses.aligning import Alignment
+from vesalius.errors import ImpossibleSetting, UnknownStep, WrongKind
 from vesalius.generation.quantisation import rounded
 from vesalius.model import Model
 
@@ -186,3 +187,53 @@ def test_a_picture_has_layers_and_the_kinds_that_moved(tmp_path):
     drawn = (tmp_path / "diff.svg").read_text()
     assert "layer 3 · W_Q: 0<" in drawn
     assert "W_1" not in drawn
+
+
+@pytest.mark.parametrize("name", ["gpt", "lstm"])
+def test_two_texts_are_compared_where_their_tokens_agree(name):
+    model, longer = specimen(name), "He slowly shook his"
+    even = vs.diff(model, model, "He shook his", text_b="He opened his")
+    a, b = (vs.dissect(model, text) for text in ("He shook his", "He opened his"))
+    far = {one.name: one for one in even.steps}
+    assert even.notes == []
+    assert list(far) == list(a)
+    for step in far:
+        with np.errstate(invalid="ignore"):
+            change = np.where(a[step] == b[step], 0, b[step] - a[step]).astype(float)
+        assert far[step].difference == pytest.approx(np.linalg.norm(change), rel=1e-5)
+    found = vs.diff(model, model, "He shook his", text_b=longer)
+    assert found.notes == ["a has 3 tokens and b 4: 3 of each belong together and are compared"]
+    assert [one.position for one in found.outcomes] == [0, 1, 2]
+    b = vs.dissect(model, longer)
+    p, q = (np.log(t["Y_hat"][:, i].astype(float)) for t, i in ((a, 1), (b, 2)))
+    assert found.outcomes[1].kl == pytest.approx(np.exp(p) @ (p - q), rel=1e-4)
+    step, at, there = ("mu[3,4]", (2, 1), (3, 2)) if name == "gpt" else ("c[2,3]", (7,), (7,))
+    one = found.at(step, *at)
+    value = b[step][there] if name == "gpt" else b["c[2,4]"][7]
+    assert (one.a, one.b, one.difference) == (a[step][at], value, value - a[step][at])
+    assert one.at_b == there
+    laid = Alignment(a, b).difference(a.graph.step("Z"))[:, :]
+    assert np.array_equal(laid, b["Z"][:, [0, 2, 3]] - a["Z"])
+    laid = Alignment(b, a).difference(b.graph.step("Z"))[3:5, 0:3]
+    assert np.isnan(laid[:, 1]).all()  # "slowly", which a has not
+    assert np.array_equal(laid[:, 2], a["Z"][3:5, 1] - b["Z"][3:5, 2])
+    with pytest.raises(UnknownStep, match="b has no counterpart of Z"):
+        vs.diff(model, model, longer, text_b="He shook his").at("Z", 0, 1)
+    with pytest.raises(WrongKind, match="text_b is for b"):
+        vs.diff(model, model, text_b=longer)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pairs"),
+    [
+        ([5, 6, 7], [8, 9, 7], {0: 0, 1: 1, 2: 2}),  # place by place
+        ([1, 2, 3], [1, 9, 2, 3], {0: 0, 1: 2, 2: 3}),
+        ([1, 2, 3, 4, 5, 1], [1, 6, 3, 7, 5, 8, 1], {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6}),
+        ([1, 2, 3], [1, 4, 5, 6, 3], {0: 0, 2: 4}),  # one against three
+        ([1, 2], [3, 4, 5], {1: 2}),
+    ],
+)
+def test_tokens_belong_together_in_order(a, b, pairs):
+    model = specimen("gpt")
+    both = Alignment(*(vs.dissect(model, ids, only=["X"]) for ids in (a, b)))
+    assert both.pairs == pairs

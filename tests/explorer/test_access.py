@@ -8,6 +8,7 @@ RUN = """async () => (await axe.run()).violations
     .map(found => `${found.id}: ${found.nodes[0].html.slice(0, 200)}`)"""
 ROOMS = (
     *("/gpt/dissect/mu[3,4]?at=2,1&cut=P[1,1]", "/gpt/dissect?spine=words", "/bert/dissect"),
+    "/gpt/dissect?vs=gpt&vscut=P[3,4]#t=He%20shook%20his&v=He%20slowly%20shook%20his",
     *("/gpt/heads", "/lstm/heads", "/gpt/words", "/gpt/ledger", "/gpt/runs"),
 )
 LOOKS = (("light", 1280), ("light", 640), ("dark", 375))

@@ -1,7 +1,8 @@
 /* The address holds all there is to see: model, room, step, cell, cuts, word, position and input.
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his
-   /vit/dissect/mu[3,4]?at=0,24&example=4 */
+   /vit/dissect/mu[3,4]?at=0,24&example=4
+   /gpt/dissect/mu[3,4]?at=2,1&vs=gpt&show=b#t=He%20shook%20his&v=He%20opened%20his */
 
 import { isKept } from "./kept";
 import { packed } from "./packing";
@@ -11,6 +12,19 @@ export const ROOMS = ["dissect", "heads", "words", "ledger", "runs"] as const;
 /** The rooms that show a run of a text; the others need the model alone. */
 export const READS: readonly string[] = ["dissect", "heads", "words"];
 export type Room = (typeof ROOMS)[number];
+
+/** The other run: another model, text or example, or the same with cuts of its own. */
+export interface Other {
+  model: string;
+  /** Null where both read the same. */
+  text: string | null;
+  example: number | null;
+  cuts: string[];
+  /** A long text, until it is unpacked. */
+  packed?: string | null;
+}
+
+export type Show = "a" | "b" | "change";
 
 export interface Address {
   model: string;
@@ -22,7 +36,8 @@ export interface Address {
   word: number | null;
   /** The token after which it comes; null for the last, or the mask. */
   after: number | null;
-  spine: "parts" | "words";
+  /** "steps" is how far each is from the other run's. */
+  spine: "parts" | "words" | "steps";
   /** The sampler: temperature, top-k, top-p, and the seed of the next draw; null where unsaid. */
   T: number | null;
   k: number | null;
@@ -42,17 +57,28 @@ export interface Address {
   invert: boolean;
   /** Pixels that the model is given of a picture; null for half of it. */
   given: number | null;
+  /** What the run is compared with, and which of both is shown; "change" is B minus A. */
+  vs: Other | null;
+  show: Show;
+  /** The runs that a cut is made in. */
+  on: "both" | "a" | "b";
+  /** Steps of A whose values are B's. */
+  from: string[];
   /** What a room of its own says in its query, by name; other rooms do not write it. */
   own: Record<string, string>;
   /** A long text as the address holds it, until it is unpacked. */
   packed?: string | null;
 }
 
+/** What an address says when nothing is compared. */
+export const ALONE = { vs: null, show: "change", on: "both", from: [] as string[] } as const;
+
 /** What an address says of a picture or series, when it says nothing. */
 export const NOTHING = { example: null, upload: "", index: 0, invert: false, given: null } as const;
 
 /** The names of what a room says in its own query. */
 const OWN: Partial<Record<Room, string[]>> = {
+  dissect: ["order"],
   heads: ["by"],
   words: ["near", "axis", "view"],
   ledger: ["part", "set", "length", "batch"],
@@ -87,7 +113,7 @@ export function read(given: URL): Address {
     cuts: query.getAll("cut"),
     word: whole(query.get("word")),
     after: whole(query.get("after")),
-    spine: query.get("spine") === "words" ? "words" : "parts",
+    spine: (["words", "steps"] as const).find((one) => one === query.get("spine")) ?? "parts",
     T: within(query.get("T"), 0, 100),
     k: whole(query.get("k")) || null,
     p: within(query.get("p"), 1e-9, 1),
@@ -100,9 +126,27 @@ export function read(given: URL): Address {
     index: whole(query.get("index")) ?? 0,
     invert: query.get("invert") === "1",
     given: whole(query.get("given")),
+    ...compared(query, hash),
     own,
     packed: hash.get("z"),
   };
+}
+
+function compared(query: URLSearchParams, hash: URLSearchParams): Pick<Address, "vs" | "show" | "on" | "from"> {
+  const model = query.get("vs");
+  if (!model || isKept) return { ...ALONE, from: [] };
+  const vs = { model, text: hash.get("v"), example: whole(query.get("vsexample")), cuts: query.getAll("vscut"), packed: hash.get("vz") };
+  const [show, on] = [query.get("show"), query.get("on")];
+  return { vs, show: show === "a" || show === "b" ? show : "change", on: on === "a" || on === "b" ? on : "both", from: query.getAll("from") };
+}
+
+/** B as if it stood alone. */
+export function otherOf(place: Address): Address {
+  const { vs } = place;
+  if (!vs) return place;
+  const own = vs.text !== null;
+  const seen = vs.example === null ? {} : { ...NOTHING, example: vs.example };
+  return { ...place, ...seen, ...ALONE, from: [], model: vs.model, cuts: vs.cuts, text: vs.text ?? place.text, masks: own || vs.example !== null ? [] : place.masks };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
@@ -114,7 +158,7 @@ export function written(place: Address): string {
   for (const name of place.cuts) query.push(`cut=${plain(name)}`);
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);
-  if (place.spine === "words") query.push("spine=words");
+  if (place.spine !== "parts") query.push(`spine=${place.spine}`);
   if (place.masks.length) query.push(`mask=${place.masks.join(",")}`);
   if (place.example !== null) query.push(`example=${place.example}`);
   if (place.upload) query.push(`upload=${place.upload}`);
@@ -125,10 +169,26 @@ export function written(place: Address): string {
   if (place.k !== null) query.push(`k=${place.k}`);
   if (place.p !== null) query.push(`p=${place.p}`);
   if (place.seed) query.push(`seed=${place.seed}`);
+  if (place.vs) {
+    query.push(`vs=${plain(place.vs.model)}`);
+    if (place.vs.example !== null) query.push(`vsexample=${place.vs.example}`);
+    for (const name of place.vs.cuts) query.push(`vscut=${plain(name)}`);
+    if (place.show !== "change") query.push(`show=${place.show}`);
+    if (place.on !== "both") query.push(`on=${place.on}`);
+    for (const name of place.from) query.push(`from=${plain(name)}`);
+  }
   for (const name of OWN[place.room] ?? []) if (place.own[name]) query.push(`${name}=${plain(place.own[name])}`);
   const path = `/${plain(place.model)}/${place.room}${place.step ? `/${plain(place.step)}` : ""}`;
-  const short = place.text === null ? (place.packed ?? null) : packed(place.text);
-  const second = place.second ? `&b=${encodeURIComponent(place.second)}` : "";
-  const text = short ? `#z=${short}` : place.text === null ? "" : `#t=${encodeURIComponent(place.text)}`;
-  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${text}${text && second}`;
+  const texts = [held("t", "z", place.text, place.packed)];
+  if (texts[0] && place.second) texts.push(`b=${encodeURIComponent(place.second)}`);
+  if (place.vs) texts.push(held("v", "vz", place.vs.text, place.vs.packed));
+  const hash = texts.filter(Boolean).join("&");
+  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${hash && `#${hash}`}`;
+}
+
+/** A text in the fragment, as it is or deflated. */
+function held(plainly: string, short: string, text: string | null, before: string | null = null): string {
+  const deflated = text === null ? before : packed(text);
+  if (deflated) return `${short}=${deflated}`;
+  return text === null ? "" : `${plainly}=${encodeURIComponent(text)}`;
 }

@@ -34,6 +34,8 @@ export interface Sprite {
   bin: number;
   heads: number;
   data: Uint8Array;
+  /** Whether it is a difference: 128 is none, 0 has no counterpart. */
+  signed?: boolean;
 }
 
 class Atlas {

@@ -62,6 +62,17 @@ export function limit(data: Float32Array): number {
   return sizes[Math.min(sizes.length - 1, Math.floor(0.995 * sizes.length))] || 1;
 }
 
+/** The colours of a byte of a difference: 128 is none, 0 has no counterpart. */
+export function signedColours(dark: boolean): Uint32Array {
+  const bytes = new Uint8ClampedArray(1024);
+  bytes.set([...(dark ? [58, 65, 71] : [217, 212, 200]), 255], 0);
+  for (let i = 1; i < 256; i++) {
+    const root = (i - 128) / 127;
+    bytes.set([...diverging(Math.sign(root) * root ** 2, dark), 255], 4 * i);
+  }
+  return new Uint32Array(bytes.buffer);
+}
+
 /** The colours of a byte: 255 times the root of a score. */
 export function byteColours(dark: boolean): Uint32Array {
   const bytes = new Uint8ClampedArray(1024);

@@ -1,32 +1,72 @@
 /* The number at the cursor for elsewhere: as it is, as Python gives it, as the command line does. */
 
 import { full } from "../pictures/table";
+import { comparing } from "./comparing.svelte";
 import type { Explorer } from "./explorer.svelte";
+import type { Summary } from "./types";
 
-/** The number with all its digits. */
+/** The number with all its digits; of two runs that are compared, B minus A. */
 export function number(explorer: Explorer): string {
+  const change = comparing.cell(explorer);
+  if (explorer.place.show === "change" && change) return full(change.difference);
   return full(explorer.unfolding?.value ?? null);
 }
 
-/** The command that unfolds the number; nothing where no command reads this input. */
+/** The command that gives the number; nothing where none reads this input, or takes values of another run. */
 export function command(explorer: Explorer): string {
-  const [read, { cuts, step }] = [explorer.run?.command, explorer.place];
-  if (!read) return "";
-  const edit = cuts.map((name) => ` --cut ${quoted(name)}`).join("");
-  const ended = read.startsWith("-") ? " --" : ""; // else the text were an option
-  return `vesalius unfold${edit}${ended} ${quoted(explorer.model?.name ?? "")} ${quoted(read)} ${quoted(step)} ${explorer.at.join(" ")}`;
+  const { run, place, at } = explorer;
+  if (!run?.command || run.patches.length) return "";
+  const cell = `${place.step}(${at.join(",")})`;
+  const b = comparing.b(explorer);
+  if (comparing.told && place.show === "change" && b) {
+    if (!b.command) return "";
+    const other = b.command === run.command ? "" : ` --text-b=${quoted(b.command)}`;
+    const cuts = [...run.cuts.map((name) => ` --cut-a ${quoted(name)}`), ...b.cuts.map((name) => ` --cut-b ${quoted(name)}`)].join("");
+    return `vesalius diff --number ${quoted(cell)}${cuts}${other}${ended(run.command)} ${quoted(run.name)} ${quoted(b.name)} ${quoted(run.command)}`;
+  }
+  const edit = run.cuts.map((name) => ` --cut ${quoted(name)}`).join("");
+  return `vesalius unfold${edit}${ended(run.command)} ${quoted(run.name)} ${quoted(run.command)} ${quoted(place.step)} ${at.join(" ")}`;
 }
 
 /** The line of Python that gives the number. */
 export function python(explorer: Explorer): string {
-  const { cuts, step } = explorer.place;
-  const edit = cuts.map((cut) => {
+  const { run, step, at, place } = explorer;
+  if (!run || !step) return "";
+  const [a, b] = [comparing.a(explorer), comparing.b(explorer)];
+  const here = numbered(run === a ? dissected(a, b) : dissected(run, null), step.name, at);
+  if (!comparing.told || place.show !== "change" || !b) return here;
+  const [there, name] = [comparing.across(explorer, step, at), comparing.named(explorer, step)];
+  return there && name ? `${numbered(dissected(b, null), name, there)} - ${here}` : here;
+}
+
+const numbered = (trace: string, step: string, at: number[]): string => `${trace}[${JSON.stringify(step)}][${at.join(", ")}]`;
+
+/** The forward pass with its cuts, and with values of another where it has some. */
+function dissected(run: Summary, source: Summary | null): string {
+  const cuts = run.cuts.map((cut) => {
     const [steps, value] = cut.split("=");
     return `${JSON.stringify(steps)}: ${value ?? "vs.zero"}`;
-  }).join(", ");
-  const more = edit ? `, edit={${edit}}` : "";
-  return `vs.dissect(${JSON.stringify(explorer.model?.name)}, ${explorer.run?.python}${more})[${JSON.stringify(step)}][${explorer.at.join(", ")}]`;
+  });
+  const edit = [...cuts, ...(source ? taken(run, dissected(source, null)) : [])].join(", ");
+  return `vs.dissect(${JSON.stringify(run.name)}, ${run.python}${edit ? `, edit={${edit}}` : ""})`;
 }
+
+/** Steps with the values of another forward pass, at the tokens that belong together. */
+function taken(run: Summary, other: string): string[] {
+  const pairs = comparing.told?.pairs ?? [];
+  if (comparing.told?.whole) return run.patches.map((name) => `${JSON.stringify(name)}: vs.from_trace(${other})`);
+  const found = new Map<string, string[]>();
+  for (const patch of run.patches) {
+    const [step = "", place] = patch.split("@");
+    const places = place === undefined ? [...pairs.keys()] : [Number(place)];
+    const these = places.filter((k) => pairs[k] != null).map((k) => `${k}: ${pairs[k]}`);
+    found.set(step, [...(found.get(step) ?? []), ...these]);
+  }
+  return [...found].map(([step, these]) => `${JSON.stringify(step)}: vs.from_trace(${other}, {${these.join(", ")}})`);
+}
+
+/** Before a text that begins as an option does. */
+const ended = (text: string): string => (text.startsWith("-") ? " --" : "");
 
 /** A word as a shell takes it. */
 function quoted(text: string): string {

@@ -1,8 +1,9 @@
 /* One run, one cursor: what the address says, and what the server told about it. */
 
-import { NOTHING, read, READS, written, type Address } from "./address";
+import { NOTHING, otherOf, read, READS, written, type Address } from "./address";
 import { atlas } from "./atlas.svelte";
 import { events, Failure, fetched, get, remove, sent, sourcesPath, unfoldPath, values } from "./api";
+import { comparing } from "./comparing.svelte";
 import { firstCell, firstStep, largest, windowed } from "./cursor";
 import { pack, unpack } from "./packing";
 import { beginning, maskable, wanted } from "./reading";
@@ -43,6 +44,11 @@ export class Explorer {
 
   get step(): Step | null {
     return this.run?.steps.find((step) => step.name === this.place.step) ?? null;
+  }
+
+  /** What the address says of the run that is shown: A, or B as if it stood alone. */
+  get side(): Address {
+    return this.place.vs && this.place.show === "b" && !comparing.problem ? otherOf(this.place) : this.place;
   }
 
   get equation(): Equation | null {
@@ -124,6 +130,9 @@ export class Explorer {
     try {
       await this.followText(late);
       if (late()) return;
+      const b = this.place.vs && READS.includes(this.place.room) ? await comparing.prepare(this) : null;
+      if (!this.place.vs) comparing.clear();
+      if (late()) return;
       await this.followModel(late);
       if (late()) return;
       void this.shorten();
@@ -131,19 +140,33 @@ export class Explorer {
         [this.failure, this.busy] = [null, ""];
         return;
       }
-      if (!wanted(this.place, this.model!)) return this.wait();
-      await this.followRun(late);
+      const side = this.begun();
+      if (!wanted(side, this.model!)) return this.wait();
+      await this.followRun(late, b);
       if (late()) return;
+      const told = b && (await comparing.follow(this, b, late));
+      if (late()) return;
+      if (b && !told && this.place.show === "b") return this.go({ show: "change" }, true); // A stands alone
       const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
-      await Promise.all([this.followCursor(late), heads]); // which need not wait for each other
+      const apart = told && heads ? comparing.followHeads(atlas.by, late) : null;
+      await Promise.all([this.followCursor(late), heads, apart]); // which need not wait for each other
+      if (late()) return;
+      if (told) await comparing.followCursor(this, late);
       if (late()) return;
       this.failure = null;
       this.busy = "";
       if (this.place.spine === "words") await this.followLens(late);
+      if (told && this.place.spine === "words") await comparing.followLens(this, late);
+      if (told) await comparing.followPatches(this, late, (this.asking = new AbortController()).signal);
       await this.followEffects(late);
     } catch (error) {
       if (!late()) this.fail(error);
     }
+  }
+
+  /** What is read, with the model's own example where nothing is said. */
+  private begun(): Address {
+    return this.side === this.place ? this.place : { ...this.side, ...beginning(this.side, this.model!) };
   }
 
   /** Nothing is chosen yet: the page asks for a picture or a series. */
@@ -153,25 +176,28 @@ export class Explorer {
 
   /** The text, where the address holds it deflated. */
   private async followText(late: () => boolean): Promise<void> {
-    const { text, packed } = this.place;
-    if (text !== null || !packed) return;
-    const found = await unpack(packed).catch(() => null);
-    if (late()) return;
-    if (found === null) {
-      throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+    const { text, packed, vs } = this.place;
+    if (text === null && packed) {
+      const found = await unpacked(packed);
+      if (late()) return;
+      this.place = { ...this.place, text: found, packed: null };
     }
-    this.place = { ...this.place, text: found, packed: null };
+    if (vs?.packed && vs.text === null) {
+      const found = await unpacked(vs.packed);
+      if (!late()) this.place = { ...this.place, vs: { ...vs, text: found, packed: null } };
+    }
   }
 
   /** A long text is deflated, which takes a moment; the address follows. */
   private async shorten(): Promise<void> {
-    const text = this.place.text;
-    if (text === null || !(await pack(text)) || text !== this.place.text) return;
-    history.replaceState(history.state, "", written(this.place));
+    for (const text of [this.place.text, this.place.vs?.text ?? null]) {
+      if (text === null || !(await pack(text))) continue;
+      history.replaceState(history.state, "", written(this.place));
+    }
   }
 
   private async followModel(late: () => boolean): Promise<void> {
-    const key = this.place.model || this.models[0]!.id;
+    const key = this.side.model || this.models[0]!.id;
     if (this.model?.id !== key) {
       this.busy = `loading ${key}`;
       const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
@@ -179,6 +205,7 @@ export class Explorer {
       if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
       this.model = model;
     }
+    if (this.side !== this.place) return; // of B the address says all
     const place = { ...this.place, model: key, ...beginning(this.place, this.model!) };
     if (written(place) !== written(this.place)) {
       this.place = place;
@@ -186,12 +213,13 @@ export class Explorer {
     }
   }
 
-  private async followRun(late: () => boolean): Promise<void> {
-    const { model, cuts, word, after } = this.place;
-    const given = wanted(this.place, this.model!);
+  private async followRun(late: () => boolean, b: string | null): Promise<void> {
+    const side = this.begun();
+    const { model, cuts, word, after } = side;
+    const given = { ...wanted(side, this.model!), ...(b && side.from.length ? { patches: side.from, source: b } : {}) };
     const meant = JSON.stringify([model, given, cuts, word, after]);
     if (this.run && this.meant === meant) return;
-    this.busy ||= cuts.length ? "computing again what depends on the cut" : "computing every step";
+    this.busy ||= cuts.length || side.from.length ? "computing again what depends on the cut" : "computing every step";
     const made = await this.made({ model, cuts, ...given });
     if (late()) return;
     const query = new URLSearchParams();
@@ -362,20 +390,29 @@ export class Explorer {
     }
   }
 
+  /** Read another text, in the run that is shown. */
+  retype(text: string, more: Partial<Address> = {}): void {
+    const { vs } = this.place;
+    if (vs && this.side !== this.place) this.go({ vs: { ...vs, text }, ...more });
+    else this.go({ text, ...more });
+  }
+
   /** Cut what the cursor stands in, or take that cut back. */
   toggle(name = this.cut): void {
     if (!name) {
       this.note = "x cuts a head or a feedforward network; the cursor stands in neither";
       return;
     }
-    const cuts = this.place.cuts.includes(name)
-      ? this.place.cuts.filter((one) => one !== name)
-      : [...this.place.cuts, name];
-    if (isKept && !holds(cuts)) {
+    const { vs, on, cuts, from } = this.place;
+    const there = vs && on === "b" ? vs.cuts.includes(name) : (vs && on === "a" ? this.place : this.side).cuts.includes(name);
+    const cut = (some: string[]): string[] => [...some.filter((one) => one !== name), ...(there ? [] : [name])];
+    if (isKept && !holds(cut(cuts))) {
       this.note = `this file holds one cut at a time; 'vesalius explore ${about()?.model}' makes more`;
       return;
     }
-    this.go({ cuts });
+    if (!vs) return this.go({ cuts: cut(cuts) });
+    const rest = { from: from.filter((one) => one !== name) };
+    this.go({ ...(on === "b" ? {} : { cuts: cut(cuts), ...rest }), ...(on === "a" ? {} : { vs: { ...vs, cuts: cut(vs.cuts) } }) });
   }
 
   /** Hide a token from the model, or show it again. */
@@ -410,8 +447,19 @@ export class Explorer {
   }
 
   undo(): void {
-    if (this.place.cuts.length) this.go({ cuts: this.place.cuts.slice(0, -1) });
+    const { cuts, vs, from } = this.place;
+    if (from.length) return this.go({ from: from.slice(0, -1) });
+    const last = this.side.cuts.at(-1) ?? cuts.at(-1) ?? vs?.cuts.at(-1);
+    if (last === undefined) return;
+    const rest = (some: string[]): string[] => some.filter((one) => one !== last);
+    this.go({ cuts: rest(cuts), ...(vs ? { vs: { ...vs, cuts: rest(vs.cuts) } } : {}) });
   }
+}
+
+async function unpacked(text: string): Promise<string> {
+  const found = await unpack(text).catch(() => null);
+  if (found !== null) return found;
+  throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
 }
 
 /** Two checkpoints of one training run: what is seen of the one stays until the other is here. */

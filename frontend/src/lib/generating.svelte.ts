@@ -72,8 +72,8 @@ class Generating {
 
   private append(before: string | null, text: string): void {
     const blank = explorer.model?.tokenizer === null ? " " : ""; // where tokens are numbers
-    const whole = `${before ?? explorer.place.text ?? ""}${blank}${text}`;
-    explorer.go({ text: whole, seed: explorer.place.seed + 1, word: null, after: null, at: null });
+    const whole = `${before ?? explorer.side.text ?? ""}${blank}${text}`;
+    explorer.retype(whole, { seed: explorer.place.seed + 1, word: null, after: null, at: null });
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { pictures } from "../pictures/pictures.svelte";
 import { roomsOf } from "../rooms";
+import { comparing } from "./comparing.svelte";
 import { command, number, python } from "./copying";
 import type { Explorer } from "./explorer.svelte";
 import { letters } from "./letters.svelte";
@@ -16,6 +17,8 @@ export const KEYS: [string, string][] = [
   ["X f", "hold it at this token alone; freeze its forget gate at one"],
   ["u", "undo the last cut"],
   ["/", "the text, picture or series"],
+  ["v b", "compare with another text or model; show A, B, B − A"],
+  ["p", "take the head, network or state from B"],
   ["m", "mask the token, or show it"],
   ["t", "a table in place of the picture pointed at"],
   ["c", "copy the number, all its digits"],
@@ -23,6 +26,8 @@ export const KEYS: [string, string][] = [
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
+
+const SHOWN = ["change", "a", "b"] as const;
 
 const ARROWS: Record<string, [number, number]> = {
   ArrowUp: [-1, 0],
@@ -36,6 +41,7 @@ export const own: { keys: Record<string, (event: KeyboardEvent) => void> } = { k
 
 export interface Acts {
   text: () => void;
+  compare: () => void;
   help: () => void;
 }
 
@@ -64,6 +70,9 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "u": return () => explorer.undo();
     case "m": return () => explorer.hide();
     case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
+    case "v": return acts.compare;
+    case "b": return () => turn(explorer);
+    case "p": return () => comparing.patch(explorer);
     case "/": return acts.text;
     case "?": return acts.help;
     case "t": return () => pictures.turn();
@@ -72,6 +81,11 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "Y": return () => void copy(explorer, command(explorer));
     default: return null;
   }
+}
+
+function turn(explorer: Explorer): void {
+  if (!explorer.place.vs) explorer.note = "b shows A, B or B − A of two runs; v chooses the other";
+  else comparing.turn(explorer, SHOWN[(SHOWN.indexOf(explorer.place.show) + 1) % SHOWN.length]!);
 }
 
 function enter(explorer: Explorer, key: string): void {
@@ -126,7 +140,7 @@ function unfold(explorer: Explorer): void {
 
 export async function copy(explorer: Explorer, text = python(explorer)): Promise<void> {
   if (!text) {
-    explorer.note = "no command reads this input; y copies the Python line";
+    explorer.note = "no command gives this number; y copies the Python line";
     return;
   }
   try {

@@ -89,11 +89,15 @@ export interface Summary {
   id: string;
   clean: string;
   model: string;
+  /** What Python and the command line call the model. */
+  name: string;
   family: string;
   ids: number[];
   tokens: string[];
   surprisal: (number | null)[];
   cuts: string[];
+  /** Steps whose values are another run's. */
+  patches: string[];
   position: number;
   masked: boolean;
   target: {

@@ -1,6 +1,7 @@
 /* What stands behind the pictures of the other rooms, as tables. */
 
 import { atlas } from "../lib/atlas.svelte";
+import { comparing } from "../lib/comparing.svelte";
 import type { Line } from "../lib/curves";
 import type { Explorer } from "../lib/explorer.svelte";
 import { gates } from "../lib/gates.svelte";
@@ -14,13 +15,16 @@ const entry = (value: unknown): Entry => (typeof value === "number" || typeof va
 
 export function headsTable({ run, effects }: Explorer): Table {
   const measures = atlas.told?.measures ?? [];
+  const others = new Map((comparing.told ? (comparing.heads?.table ?? []) : []).map((head) => [head.name, head]));
+  const beside = comparing.told ? measures : [];
   const rows = (atlas.told?.table ?? []).map((head): Entry[] => [
     head.name,
     ...measures.map((one) => entry(head[one.name])),
+    ...beside.map((one) => entry(others.get(head.name)?.[one.name])),
     effects[head.name] ?? null,
   ]);
   const likely = run?.target.probability === null ? "value" : "probability";
-  return { heads: ["head", ...measures.map((one) => one.title), `${likely} with it cut`], rows };
+  return { heads: ["head", ...measures.map((one) => one.title), ...beside.map((one) => `${one.title} in the other run`), `${likely} with it cut`], rows };
 }
 
 /** The unit at the cursor over time, by all symbols of its layer. */

@@ -1,10 +1,12 @@
 /* What stands behind each picture of the run, as tables. */
 
 import { get, values } from "../lib/api";
+import { comparing } from "../lib/comparing.svelte";
 import type { Explorer } from "../lib/explorer.svelte";
 import { grouped } from "../lib/format";
 import { named } from "../lib/names";
 import type { Step, Values, Word } from "../lib/types";
+import { changeOf, isChange, sharesTable } from "./compared";
 import type { Entry, Table } from "./table";
 
 const ROWS = 80;
@@ -13,12 +15,14 @@ const COLUMNS = 16;
 const WHOLE = 1 << 20;
 /** Numbers of a step that go into a file. */
 
-export function partsTable({ run, clean, effects, place }: Explorer): Table {
+export function partsTable(explorer: Explorer): Table {
+  if (isChange(explorer)) return sharesTable(explorer);
+  const { run, clean, effects, side } = explorer;
   const before = new Map((clean?.parts ?? []).map((part) => [part.name, part.share]));
   const changed = run?.id !== clean?.id;
   const rows = (run?.parts ?? []).map((part): Entry[] => {
     const share = changed ? [part.share, before.get(part.name) ?? null] : [part.share];
-    const what = place.cuts.includes(part.name) ? `${part.what}, cut` : part.what;
+    const what = side.cuts.includes(part.name) ? `${part.what}, cut` : part.what;
     return [part.name, ...share, effects[part.name] ?? null, what];
   });
   const [value, likely] = run?.target.probability === null ? ["value", "value"] : ["logit", "probability"];
@@ -26,13 +30,21 @@ export function partsTable({ run, clean, effects, place }: Explorer): Table {
   return { heads: ["part", ...shares, `${likely} with it cut${changed ? " or uncut" : ""}`, "what"], rows };
 }
 
-export function lensTable({ run, lens, lensed }: Explorer): Table {
+export function lensTable(explorer: Explorer): Table {
+  const { run, lens, lensed } = explorer;
+  const apart = isChange(explorer);
   const each = run?.steps.some((step) => step.name === "Z"); // else there is one outcome for all tokens
   const token = (k: number): Entry[] => (each ? [k, run?.tokens[k] ?? ""] : ["", "all"]);
   const rows = lens.flatMap((words, layer) =>
-    words.map((word, i): Entry[] => [`H[${layer}]`, ...token(i + lensed[0]), word.token, word.probability]),
+    words.map((word, i): Entry[] => [`H[${layer}]`, ...token(i + lensed[0]), word.token, word.probability, ...(apart ? beside(layer, i, i + lensed[0]) : [])]),
   );
-  return { heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability"], rows };
+  const more = apart ? ["likeliest in B", "probability in B", "target of A with the state from B"] : [];
+  return { heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability", ...more], rows };
+}
+
+function beside(layer: number, i: number, place: number): Entry[] {
+  const other = comparing.lens[layer]?.[i];
+  return [other?.token ?? null, other?.probability ?? null, comparing.patches[`H[${layer}]@${place}`] ?? null];
 }
 
 export function sourcesTable({ run, shares }: Explorer): Table {
@@ -89,7 +101,9 @@ function cells(run: Explorer["run"], step: Step, found: Values, top: number, lef
 }
 
 /** What lies around the cursor. */
-export function stepTable({ run, step, at, values: found }: Explorer): Table {
+export function stepTable(explorer: Explorer): Table {
+  const { run, step, at } = explorer;
+  const found = isChange(explorer) ? comparing.change : explorer.values;
   if (!step || !found || found.name !== step.name) return { heads: [], rows: [] };
   const near = (k: number, from: number, n: number, most: number): number => Math.max(0, Math.min(k - from - Math.floor(most / 2), n - most));
   const [top, left] = [near(at[0] ?? 0, found.top, found.rows, ROWS), near(at[1] ?? 0, found.left, found.columns, COLUMNS)];
@@ -97,10 +111,12 @@ export function stepTable({ run, step, at, values: found }: Explorer): Table {
 }
 
 /** The whole step, or as many rows around the cursor as a file should have. */
-export async function wholeStep({ run, step, values: here }: Explorer): Promise<Table> {
+export async function wholeStep(explorer: Explorer): Promise<Table> {
+  const { run, step, values: here } = explorer;
   const [rows = 1, columns = 1] = step!.shape;
   const many = Math.max(1, Math.min(rows, Math.floor(WHOLE / columns)));
   const top = Math.max(0, Math.min(here?.top ?? 0, rows - many));
-  const found = await values(run!.id, step!.name, [top, top + many], [0, columns]);
+  const some: [number, number] = [top, top + many];
+  const found = await (isChange(explorer) ? changeOf(explorer, some) : values(run!.id, step!.name, some, [0, columns]));
   return cells(run, step!, found, 0, 0, many, columns);
 }

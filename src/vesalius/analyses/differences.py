@@ -14,6 +14,7 @@ import numpy as np
 
 from vesalius import arguments, pictures
 from vesalius.analyses import distances
+from vesalius.analyses.aligning import Alignment, Pair
 from vesalius.analyses.distances import Distance, Outcome
 from vesalius.dissection import dissect
 from vesalius.edits.ready import EditLike
@@ -53,6 +54,8 @@ class Difference(Pictured):
     """What cannot be compared, and why."""
     tolerance: float = TOLERANCE
     top: int = TOP
+    runs: Alignment | None = None
+    """The two forward passes, token by token; None without a text."""
 
     @cached_property
     def moved(self) -> list[Distance]:
@@ -69,6 +72,12 @@ class Difference(Pictured):
     def mean_kl(self) -> float | None:
         """The mean over positions of the KL divergence of b from a, in nats."""
         return float(np.mean([one.kl for one in self.outcomes])) if self.outcomes else None
+
+    def at(self, step: str, *cell: int) -> Pair:
+        """One number of a step in both: ``diff(...).at("mu[3,4]", 2, 1).difference``."""
+        if self.runs is None:
+            raise WrongKind("numbers are those of steps, which need a text to run on; give one")
+        return Pair.of(self.runs, step, cell)
 
     def __repr__(self) -> str:
         return "\n  ".join(["Difference:", *self._lines()])
@@ -193,15 +202,17 @@ def diff(
     edit_b: Mapping[str, EditLike] | None = None,
     dtype_b: str | None = None,
     *,
+    text_b: "Given | None" = None,
     tolerance: float = TOLERANCE,
     top: int = TOP,
 ) -> Difference:
     """How model b differs from a: parameters, and with a ``text`` steps and words too.
 
-    ``dtype_b`` rounds b's weights: "int8" as generation does it, or "float16". ``edit_a`` and
-    ``edit_b`` replace steps on the way, as in ``dissect``, and need a text. A step diverges where
-    the norm of the difference is more than ``tolerance`` of the step's own; ``top`` is how many
-    words a position's likeliest are.
+    ``text_b`` is what b reads, if that is another text: of different lengths the tokens are
+    compared that belong together. ``dtype_b`` rounds b's weights: "int8" as generation does it, or
+    "float16". ``edit_a`` and ``edit_b`` replace steps on the way, as in ``dissect``, and need a
+    text. A step diverges where the norm of the difference is more than ``tolerance`` of the step's
+    own; ``top`` is how many words a position's likeliest are.
     """
     top, tolerance = arguments.whole("top", top, least=1), arguments.number("tolerance", tolerance)
     first = loaded(a)
@@ -209,17 +220,20 @@ def diff(
     second = _rounded(first if same else loaded(b), dtype_b)
     if text is None and (edit_a or edit_b):
         raise WrongKind("edits change steps, which need a text to run on; give one")
+    if text is None and text_b is not None:
+        raise WrongKind("text_b is for b, and a has nothing to read; give a text too")
     notes = list[str]()
     parameters = distances.parameters(first, second, notes)
-    if not _same_words(first, second):
+    if not same_words(first, second):
         notes.append("the tokenizers differ: rows of E and U need not be of the same words")
     if text is None:
         return Difference(parameters, [], [], notes, tolerance, top)
     given = _given(first, second, text)
-    traces = dissect(first, given, edit=edit_a), dissect(second, given, edit=edit_b)
-    steps = distances.steps(*traces, notes)
-    outcomes = distances.outcomes(*traces, top, notes)
-    return Difference(parameters, steps, outcomes, notes, tolerance, top)
+    other = given if text_b is None else _given(first, second, text_b)
+    runs = Alignment(dissect(first, given, edit=edit_a), dissect(second, other, edit=edit_b))
+    steps = distances.steps(runs.a, runs.b, notes)
+    outcomes = distances.outcomes(runs.a, runs.b, top, notes)
+    return Difference(parameters, steps, outcomes, notes, tolerance, top, runs)
 
 
 def _rounded(model: Model, dtype: str | None) -> Model:
@@ -241,7 +255,7 @@ def _halved(array: Array) -> Array:
     return array if np.array_equal(half, array) else half.astype(array.dtype)
 
 
-def _same_words(a: Model, b: Model) -> bool:
+def same_words(a: Model, b: Model) -> bool:
     if a.tokenizer is None or b.tokenizer is None or a.tokenizer is b.tokenizer:
         return True
     return a.tokenizer.digest() == b.tokenizer.digest()
@@ -257,7 +271,7 @@ def _given(a: Model, b: Model, text: Any) -> Any:
         )
     if not isinstance(text, str) or reads[0] in FILES:
         return text
-    if not _same_words(a, b):
+    if not same_words(a, b):
         raise WrongKind(
             "the models have different tokenizers, so that their tokens of a text and their words "
             "are not the same; give token ids that mean the same to both, or leave the text out"

@@ -5,12 +5,14 @@ Norms are taken in single precision and added up in double; nothing is copied as
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from vesalius.analyses.aligning import Alignment
+from vesalius.equations import Step
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays
 from vesalius.model import Model
@@ -122,12 +124,28 @@ def _by_head(name: str, a: Array, b: Array, heads: int, others: int) -> Iterator
         yield distance(name, kind, {**place, "head": m + 1}, a[rows], b[rows])
 
 
-def steps(a: Trace, b: Trace, notes: list[str]) -> list[Distance]:
-    """Every step that both have in the same shape, in the order of computation."""
-    theirs = {step.name: np.asarray(step.value) for step in b.steps}
-    note_unequal("steps", _shapes(a), _shapes(theirs), notes)
-    both = [s for s in a.steps if s.name in theirs and a[s.name].shape == theirs[s.name].shape]
-    return [distance(s.name, s.symbol, s.place, a[s.name], theirs[s.name]) for s in both]
+def steps(
+    a: Trace, b: Trace, notes: list[str], symbols: Collection[str] | None = None
+) -> list[Distance]:
+    """Every step that both have, in the order of computation, at the tokens that both have.
+
+    ``symbols`` are those of the steps that are wanted; all unless said.
+    """
+    both = Alignment(a, b)
+    ours, theirs = ([s for s in t.steps if symbols is None or s.symbol in symbols] for t in (a, b))
+    found = [(s, both.cells(s)) for s in ours]
+    left = {s.name: s.shape for s, cells in found if cells is None and both.name_in_b(s)}
+    matched = {both.name_in_b(s) for s, cells in found if cells is not None}
+    extra = {s.name: s.shape for s in theirs if s.name not in matched | _unpaired(both, s)}
+    note_unequal("steps", left, extra, notes)
+    notes += both.notes()
+    return [distance(s.name, s.symbol, s.place, *cells) for s, cells in found if cells is not None]
+
+
+def _unpaired(both: Alignment, step: Step) -> set[str]:
+    """A step of b that is of a time that a has no counterpart for."""
+    alone = step.place.get("time", 0) - 1 not in both.pairs.values()
+    return {step.name} if "time" in step.place and alone else set()
 
 
 def _shapes(named: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
@@ -163,12 +181,14 @@ def outcomes(a: Trace, b: Trace, top: int, notes: list[str]) -> list[Outcome]:
     )
     if step is None or not told:
         return []
-    if a[step].shape != b[step].shape:
+    ours, theirs = (t[step] if t[step].ndim == 2 else t[step][:, None] for t in (a, b))
+    if len(ours) != len(theirs) or a[step].ndim != b[step].ndim:
         notes.append("not compared: distributions, which are over other words or positions")
         return []
-    ours, theirs = (t[step] if t[step].ndim == 2 else t[step][:, None] for t in (a, b))
-    tokens = a.tokens() if a[step].ndim == 2 else [""]
-    return [_outcome(a, i, tokens[i], ours[:, i], theirs[:, i], top) for i in range(ours.shape[1])]
+    if a[step].ndim == 1:
+        return [_outcome(a, 0, "", ours[:, 0], theirs[:, 0], top)]
+    tokens, pairs = a.tokens(), Alignment(a, b).pairs
+    return [_outcome(a, i, tokens[i], ours[:, i], theirs[:, j], top) for i, j in pairs.items()]
 
 
 def _outcome(trace: Trace, i: int, token: str, ours: Array, theirs: Array, top: int) -> Outcome:

@@ -14,6 +14,7 @@ import numpy as np
 from vesalius import pictures
 from vesalius.analyses import targets
 from vesalius.analyses.ablation import SHOWN, drawn, spread
+from vesalius.analyses.aligning import common
 from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
@@ -247,9 +248,7 @@ def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
     here, there = corrupted.tokens(), clean.tokens()
     if len(here) == len(there):
         return
-    least = min(len(here), len(there))
-    start = next((k for k in range(least) if here[k] != there[k]), least)
-    end = next((k for k in range(least - start) if here[-1 - k] != there[-1 - k]), least - start)
+    start, end = common(here, there)
     pairs_ = {k: k for k in range(start)} | {-k: -k for k in range(end, 0, -1)}
     differ = (short(tokens[start : len(tokens) - end], 60) for tokens in (there, here))
     advice = (

@@ -6,6 +6,7 @@ is read at its own column, for many passes in one product.
 
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
 from vesalius.dissection import Reading, again
 from vesalius.edits import Edits, written
+from vesalius.edits.ready import Edit
 from vesalius.edits.selection import chosen
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
@@ -183,10 +185,16 @@ class Replay:
         return value, float(sum(weight * odds[row] for row, weight in cells))
 
 
-def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> Steps:
+def replayed(
+    trace: Trace,
+    cuts: Collection[str],
+    changed: Collection[str],
+    patches: Mapping[str, Edit] = MappingProxyType({}),
+) -> Steps:
     """The steps that depend on the cuts ``changed``, with all ``cuts`` made; all others are known.
 
     Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
+    ``patches`` are edits of other kinds, by their steps.
     """
     assert trace.model is not None
     reading = again(trace)
@@ -194,7 +202,7 @@ def replayed(trace: Trace, cuts: Collection[str], changed: Collection[str]) -> S
     known = {name: trace[name] for name in trace if name not in moved}
     edit = {
         steps: value
-        for steps, value in written.read(cuts).items()
+        for steps, value in {**written.read(cuts), **patches}.items()
         if not moved.isdisjoint(_meant(trace, [steps], reading.length))
     }
     with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:
@@ -209,9 +217,11 @@ def _meant(trace: Trace, cuts: Collection[str], n: int) -> set[str]:
     }
 
 
-def with_cuts(trace: Trace, cuts: Collection[str]) -> tuple[Trace, int]:
-    """The same run with cuts, and how many of its steps were computed again."""
-    found = replayed(trace, cuts, cuts)
+def with_cuts(
+    trace: Trace, cuts: Collection[str], patches: Mapping[str, Edit] = MappingProxyType({})
+) -> tuple[Trace, int]:
+    """The same run with cuts and patches, and how many of its steps were computed again."""
+    found = replayed(trace, cuts, [*cuts, *patches], patches)
     anew, steps = {step.name: step for step in found}, Steps()
     for step in trace.steps:
         steps.append(anew.get(step.name, step))

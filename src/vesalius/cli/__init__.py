@@ -19,6 +19,7 @@ from vesalius.cli import (
     anatomy,
     checkpoints,
     data,
+    differences,
     explorer,
     figures,
     forecasting,
@@ -53,7 +54,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
         analyses.heads,
         analyses.gates,
         analyses.gradient,
-        analyses.diff,
+        differences.diff,
     ],
     "Checkpoints": [checkpoints.specimens, checkpoints.inspect, checkpoints.convert],
     "Use": [

@@ -78,7 +78,7 @@ def unfold(
     from vesalius.edits.ready import zero
 
     loaded = load(model)
-    trace = dissect(loaded, _given(loaded, text), edit=dict.fromkeys(cuts, zero))
+    trace = dissect(loaded, input_of(loaded, text), edit=dict.fromkeys(cuts, zero))
     found = run(trace, step, *at, top=top)
     terminal.show_result(found, as_json)
 
@@ -111,9 +111,9 @@ def attribute(
     from vesalius.dissection import dissect
 
     loaded = load(model)
-    trace = dissect(loaded, _given(loaded, text))
+    trace = dissect(loaded, input_of(loaded, text))
     found = run(trace, _target(loaded, targets), position, neurons=neurons, sources=sources)
-    _told(found, plot, as_json, found.first(top))
+    show_drawn(found, plot, as_json, found.first(top))
 
 
 @asking
@@ -140,10 +140,10 @@ def ablate(
     from vesalius.analyses.ablation import ablate as run
 
     loaded = load(model)
-    given, target = _given(loaded, text), _target(loaded, targets)
+    given, target = input_of(loaded, text), _target(loaded, targets)
     with terminal.counting("ablation") as progress:
         found = run(loaded, given, steps, target, position=position, progress=progress)
-    _told(found, plot, as_json)
+    show_drawn(found, plot, as_json)
 
 
 @click.command()
@@ -176,12 +176,12 @@ def patch(
     from vesalius.analyses.patching import patch as run
 
     loaded = load(model)
-    first, second = _given(loaded, clean), _given(loaded, corrupted)
+    first, second = input_of(loaded, clean), input_of(loaded, corrupted)
     positions: Literal["all"] | None = "all" if whole else None
     target = _target(loaded, targets)
     with terminal.counting("patching") as progress:
         found = run(loaded, first, second, steps, target, positions, progress)
-    _told(found, plot, as_json)
+    show_drawn(found, plot, as_json)
 
 
 @asking
@@ -212,8 +212,8 @@ def lens(
     from vesalius.dissection import dissect
 
     loaded = load(model)
-    found = run(dissect(loaded, _given(loaded, text)), _target(loaded, targets), position, top)
-    _told(found, plot, as_json)
+    found = run(dissect(loaded, input_of(loaded, text)), _target(loaded, targets), position, top)
+    show_drawn(found, plot, as_json)
 
 
 @click.command()
@@ -248,7 +248,7 @@ def heads(
     from vesalius.analyses.heads import heads as run
 
     loaded = load(model)
-    given = [_given(loaded, text) for text in texts]
+    given = [input_of(loaded, text) for text in texts]
     found = run(loaded, given, _target(loaded, targets), effects)
     if plot is not None:
         found.plot(plot, by)
@@ -282,8 +282,8 @@ def gates(
     from vesalius.dissection import dissect
 
     loaded = load(model)
-    found = run(dissect(loaded, _given(loaded, text)), layer)
-    _told(found if unit is None else found.written(unit, position), plot, as_json)
+    found = run(dissect(loaded, input_of(loaded, text)), layer)
+    show_drawn(found if unit is None else found.written(unit, position), plot, as_json)
 
 
 @asking
@@ -307,59 +307,11 @@ def gradient(
     from vesalius.analyses.gradients import gradient as run
 
     loaded = load(model)
-    found = run(loaded, _given(loaded, text), _target(loaded, targets), position)
-    _told(found, plot, as_json)
+    found = run(loaded, input_of(loaded, text), _target(loaded, targets), position)
+    show_drawn(found, plot, as_json)
 
 
-@click.command()
-@click.argument("a", shell_complete=complete_models)
-@click.argument("b", shell_complete=complete_models)
-@click.argument("text", required=False)
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "float16", "int8"]),
-    default="float32",
-    show_default=True,
-    help="Round the weights of B; int8 as generation does it.",
-)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0),
-    default=1e-5,
-    show_default=True,
-    help="Relative norm of a difference from which on a step diverges.",
-)
-@click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="Words of a position."
-)
-@plot_option
-@extra_option
-@json_option
-def diff(
-    a: str,
-    b: str,
-    text: str | None,
-    dtype: str,
-    tolerance: float,
-    top: int,
-    plot: Path | None,
-    as_json: bool,
-) -> None:
-    """Which parameters of model B moved from those of A, and what that does to a TEXT.
-
-    With a TEXT: the first step that diverges, KL divergences in nats, words gained and lost.
-
-    Example: vesalius diff gpt gpt "He shook his" --dtype int8
-    """
-    from vesalius.analyses.differences import diff as run
-
-    first = load(a)
-    second = first if a == b else load(b)
-    given = None if text is None else _given(first, text)
-    _told(run(first, second, given, dtype_b=dtype, tolerance=tolerance, top=top), plot, as_json)
-
-
-def _given(model: "Model", text: str) -> Any:
+def input_of(model: "Model", text: str) -> Any:
     """A text or file as it is; token ids for models that read tokens and have no tokenizer."""
     from vesalius.inputs import reads_arrays
 
@@ -379,7 +331,7 @@ def _target(model: "Model", said: tuple[str, ...]) -> Any:
     return each if len(each) > 1 else each[0] if each else None
 
 
-def _told(found: Drawn, plot: Path | None, as_json: bool, told: Any = None) -> None:
+def show_drawn(found: Drawn, plot: Path | None, as_json: bool, told: Any = None) -> None:
     """Draw a result where that is wanted, and show it, or as much of it as is to be told."""
     if plot is not None:
         found.plot(plot)

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import FastAPI, Request
 
+from vesalius.analyses.aligning import Alignment
 from vesalius.analyses.heads import MEANINGS, SHARES, heads_of
+from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
 from vesalius.explorer.answers import as_bytes, as_json, once
@@ -76,6 +78,34 @@ def picture(run: Run, by: By) -> tuple[Array, int]:
     drawn = np.rint(255 * np.sqrt(np.clip(found, 0, 1))).astype(np.uint8)
     layers = max(step.place["layer"] for step in scores)
     return drawn.reshape(layers, -1, *drawn.shape[1:]), bin_
+
+
+def signed_picture(a: Run, b: Run, by: By) -> tuple[Array, int]:
+    """b minus a of the scores of all heads in bytes, and the tokens of a pixel.
+
+    128 is none, one more or less 127 times the root of the difference. Queries and keys without a
+    counterpart are 0. A pixel of several is the largest difference by size, or the mean.
+    """
+    both = Alignment(a.trace, b.trace)
+    scores = [step for step in a.trace.steps if step.symbol == "mu"]
+    if not scores:
+        raise WrongKind(f"{a.trace.family} has no attention heads to draw")
+    side = min(SIDE, max(1, isqrt(BYTES // len(scores))))
+    bin_ = -(-len(scores[0].value) // side)
+    drawn = np.array([_signed(both, step, bin_, by) for step in scores])
+    layers = max(step.place["layer"] for step in scores)
+    return drawn.reshape(layers, -1, *drawn.shape[1:]), bin_
+
+
+def _signed(both: Alignment, step: Step, bin_: int, by: By) -> Array:
+    found = both.difference(step)
+    change = np.full(step.shape, np.nan) if found is None else np.asarray(found)
+    known = np.isfinite(change)
+    least, most = (shrunk(np.where(known, sign * change, 0), bin_, by) for sign in (-1, 1))
+    far = np.where(most >= least, most, -least) if by == "maximum" else most
+    far = np.sign(far) * np.sqrt(np.clip(np.abs(far), 0, 1))
+    told = shrunk(known.astype(np.float64), bin_, "maximum") > 0
+    return np.where(told, np.rint(128 + 127 * far), 0).astype(np.uint8)
 
 
 def shrunk(values: Array, bin_: int, by: By) -> Array:

@@ -43,10 +43,12 @@ class Wanted(BaseModel):
     masks: list[StrictInt] = Field(default=[], max_length=4096)
     given: StrictInt | None = None
     cuts: list[StrictStr] = Field(default=[], max_length=256)
+    patches: list[StrictStr] = Field(default=[], max_length=256)
+    source: StrictStr | None = None
 
     @property
     def asked(self) -> Asked:
-        told = self.model_dump(exclude={"model", "cuts", "masks"})
+        told = self.model_dump(exclude={"model", "cuts", "masks", "patches", "source"})
         return Asked(**told, masks=tuple(self.masks))
 
 
@@ -92,9 +94,9 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
 
     @app.post("/api/runs")
     async def post(request: Request, wanted: Wanted) -> Any:
-        asked = wanted.asked
+        asked, more = wanted.asked, (wanted.patches, wanted.source)
         if EVENTS not in request.headers.get("accept", ""):
-            make = lambda stop: runs.make(wanted.model, asked, wanted.cuts, stop)  # noqa: E731
+            make = lambda stop: runs.make(wanted.model, asked, wanted.cuts, stop, None, *more)  # noqa: E731
             try:
                 run = await attended(request, make)
             except SequenceTooLong as error:
@@ -104,7 +106,7 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
         def work(tell: Tell, stop: Stop) -> None:
             page = Page(tell, stop, under_way)
             try:
-                run = runs.make(wanted.model, asked, wanted.cuts, stop, page)
+                run = runs.make(wanted.model, asked, wanted.cuts, stop, page, *more)
                 if stop:  # which came too late to end it
                     runs.forget(run.key)
                 else:
@@ -147,7 +149,7 @@ def add_sampling(app: FastAPI, runs: Runs) -> None:
     def go_on(key: str, how: Continued) -> Any:
         run = runs[key]
         _require_next(run)
-        if run.cuts:
+        if run.edited:
             raise WrongKind("a text is continued by the whole model; undo the cuts first, or draw")
         how.sampling()
 

@@ -10,11 +10,13 @@ from threading import Lock
 from typing import Any
 
 from vesalius import __version__
+from vesalius.analyses.aligning import Alignment
 from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
+from vesalius.edits.ready import Edit
 from vesalius.equations.parameters import Array
-from vesalius.errors import VesaliusError
+from vesalius.errors import VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
 from vesalius.explorer.reading import Asked, What, what
 from vesalius.explorer.uploads import Uploads
@@ -44,10 +46,24 @@ class Run:
     """The run without cuts: its own key where there are none."""
     what: What
     """What was read."""
+    patches: tuple[str, ...] = ()
+    """Steps whose values are another run's."""
+    source: "Run | None" = None
+    """The run that patches are taken from."""
     edition: int = 0
     """Of the model's files that it was computed from."""
     answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What was asked about it before."""
+
+    @property
+    def edited(self) -> bool:
+        return bool(self.cuts or self.patches)
+
+    def edits(self) -> dict[str, Edit]:
+        """What patches put in the place of steps."""
+        if self.source is None:
+            return {}
+        return Alignment(self.trace, self.source.trace).patches(self.patches)
 
     @property
     def size(self) -> int:
@@ -81,20 +97,28 @@ class Runs:
         cuts: Sequence[str] = (),
         watch: Watch = nobody,
         told: "Told | None" = None,
+        patches: Sequence[str] = (),
+        source: str | None = None,
     ) -> Run:
-        """The run of what is asked for; made once, however often."""
+        """The run of what is asked for; made once, however often.
+
+        ``patches`` are steps whose values are taken from the run ``source``.
+        """
+        other = None if source is None or not patches else self[source]
+        if patches and other is None:
+            raise WrongKind("patches are values of another run; say its id as the source")
         entry = self.catalogue[model]
         with entry.at_work(watch) as loaded:
             read = what(loaded, asked, self.uploads)
             told = told or Told()
-            key, clean = (
-                key_of(entry.digest(loaded), read.key, some) for some in (_sorted(cuts), ())
-            )
+            digest = entry.digest(loaded)
+            key, clean = (key_of(digest, read.key, some) for some in (_sorted(cuts), ()))
             told.begun(key, clean, loaded, read.ids)
             found = self._one(entry, loaded, read, (), watch, told.layered)
-            if not cuts:
+            if not cuts and not patches:
                 return found
-            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered)
+            more = (_sorted(patches), other) if other is not None else ((), None)
+            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered, *more)
 
     def uncut(self, run: Run) -> Run:
         """The same run without its cuts, kept or made anew."""
@@ -109,8 +133,12 @@ class Runs:
         cuts: tuple[str, ...],
         watch: Watch = nobody,
         layered: Layered = nobody,
+        patches: tuple[str, ...] = (),
+        source: Run | None = None,
     ) -> Run:
-        key, clean = (key_of(entry.digest(model), read.key, some) for some in (cuts, ()))
+        taken_from = tuple(f"{name} of {source.key}" for name in patches if source is not None)
+        digest = entry.digest(model)
+        key, clean = (key_of(digest, read.key, some) for some in ((*cuts, *taken_from), ()))
         with self._lock:
             known = self._runs.get(key)
             if known is not None and known.edition == entry.edition:
@@ -118,17 +146,23 @@ class Runs:
                 return known
         begun = time.perf_counter()
         if is_long(model, len(read.ids)):
+            if source is not None:
+                raise WrongKind("this text is too long for values to be taken from another run")
             before = self[clean].trace if cuts else None
             assert before is None or isinstance(before, LongTrace)
             trace: Trace = LongTrace(model, read.given, cuts, before, watch, layered)
             again = trace.again  # type: ignore[attr-defined]
-        elif cuts:
-            trace, again = with_cuts(self[clean].trace, cuts)
+        elif cuts or source is not None:
+            before = self[clean].trace
+            edits = Alignment(before, source.trace).patches(patches) if source is not None else {}
+            trace, again = with_cuts(before, cuts, edits)
         else:
             trace = dissect(model, read.given, edit=read.edit)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(key, entry, trace, cuts, taken, again, clean, read, entry.edition)
+        run = Run(
+            key, entry, trace, cuts, taken, again, clean, read, patches, source, entry.edition
+        )
         with self._lock:
             self._runs[key] = run
             total = sum(one.size for one in self._runs.values())

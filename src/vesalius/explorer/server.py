@@ -18,7 +18,17 @@ from fastapi.responses import JSONResponse, Response
 from vesalius import equations as eq
 from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.errors import VesaliusError, WrongLength
-from vesalius.explorer import figures, files, gates, heads, ledger, telling, training, words
+from vesalius.explorer import (
+    comparing,
+    figures,
+    files,
+    gates,
+    heads,
+    ledger,
+    telling,
+    training,
+    words,
+)
 from vesalius.explorer.answers import ASK, as_values
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
@@ -54,6 +64,7 @@ def application(
     _runs(app, runs)
     figures.routes(app, catalogue, runs)
     heads.routes(app, runs)
+    comparing.routes(app, runs)
     gates.routes(app, runs)
     ledger.routes(app, catalogue)
     words.routes(app, catalogue, runs)
@@ -109,7 +120,7 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         if word is not None:
             return word
         run = runs[key]
-        clean = runs.uncut(run) if run.cuts else run
+        clean = runs.uncut(run) if run.edited else run
         return telling.target_of(clean, None, position).cells[0][0][0]
 
     @app.get("/api/runs/{key}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from vesalius.analyses import lens as lenses
 from vesalius.analyses import targets
-from vesalius.analyses.attribution import attribute
+from vesalius.analyses.attribution import Attribution, attribute
 from vesalius.analyses.recomputing import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
@@ -65,11 +65,13 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "id": run.key,
         "clean": run.clean,
         "model": run.entry.key,
+        "name": run.entry.name.removeprefix("specimen:"),
         "family": trace.family,
         "ids": trace.ids,
         "tokens": trace.tokens(),
         "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
+        "patches": list(run.patches),
         "position": here,
         "masked": trace.tells_labels or not predicts_next(trace.model),
         "target": {
@@ -110,6 +112,16 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
         column = last if position is None else position - _ahead(run, step)
         return find(trace, (step, word or 0, min(max(0, column), last)))
     return find(trace, word, position if value.ndim > 1 else None)
+
+
+def attributed(run: Run, word: int | None, position: int | None) -> Attribution:
+    """The target as a sum of parts."""
+    return attribute(run.trace, *_wanted(run, target_of(run, word, position)))
+
+
+def place(run: Run, position: int | None) -> int:
+    """The token that the page stands at."""
+    return _place(run, target_of(run, None, position), position)
 
 
 def _ahead(run: Run, step: str) -> int:
@@ -203,7 +215,7 @@ def effect(
         column = run.trace.column_with(name, target.step, target.column, watch)
         odds, row = softmax(column.astype(np.float64)), target.cells[0][0][0]
         return {"name": name, "probability": float(odds[row]), "value": float(column[row])}
-    after = replayed(run.trace, set(run.cuts) ^ {name}, {name})[target.step]
+    after = replayed(run.trace, set(run.cuts) ^ {name}, {name}, run.edits())[target.step]
     return told_of(target, name, after)
 
 
