@@ -105,6 +105,8 @@ export interface Summary {
     probability: number | null;
   };
   likeliest: Word[];
+  /** How many words, classes or values there are. */
+  outcomes: number;
   parts: Part[];
   sum: number;
   difference: number;

@@ -7,8 +7,10 @@ import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
+from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.errors import WrongLength
-from vesalius.explorer.runs import Run
+from vesalius.explorer import telling
+from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.telling import told
 
 MOST = 2000
@@ -27,6 +29,30 @@ def once(run: Run, about: tuple[Any, ...], make: Callable[[], Any]) -> Any:
             run.answers.clear()
         found = run.answers[about] = make()
     return found
+
+
+def at_work(
+    run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
+) -> Any:
+    """What runs the model, told as JSON: one at a time for each model, and once."""
+    with run.entry.at_work(watch):
+        return once(run, about, lambda: told(make(run)))
+
+
+def meant(runs: Runs, key: str, word: int | None, position: int | None) -> int:
+    """The word that is asked about: without cuts the likeliest, whatever they change."""
+    if word is not None:
+        return word
+    run = runs[key]
+    clean = runs.uncut(run) if run.cuts else run
+    return telling.target_of(clean, None, position).cells[0][0][0]
+
+
+def summary(runs: Runs, key: str, word: int | None, position: int | None) -> Any:
+    """What the page shows of a run at once."""
+    word = meant(runs, key, word, position)
+    about = ("summary", word, position)
+    return at_work(runs[key], about, lambda run: telling.summary(run, word, position))
 
 
 def as_json(value: Any) -> JSONResponse:
