@@ -139,6 +139,16 @@ export interface Summary {
   input: Seen | null;
 }
 
+/** What another implementation gave for the same outputs. */
+export interface Check {
+  /** Which it was; none where there is no other here. */
+  peer: "network" | "engine" | null;
+  steps: string[];
+  numbers: number;
+  difference: number;
+  agrees: boolean;
+}
+
 /** A run in the making: the word that each state gives so far, that of the embeddings first. */
 export interface Making {
   id: string;

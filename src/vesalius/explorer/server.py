@@ -17,7 +17,17 @@ from fastapi.responses import JSONResponse, Response
 
 from vesalius import equations as eq
 from vesalius.errors import VesaliusError, WrongLength
-from vesalius.explorer import figures, files, gates, heads, ledger, telling, training, words
+from vesalius.explorer import (
+    checking,
+    figures,
+    files,
+    gates,
+    heads,
+    ledger,
+    telling,
+    training,
+    words,
+)
 from vesalius.explorer.answers import ASK, as_values, at_work, meant
 from vesalius.explorer.answers import summary as summary_of
 from vesalius.explorer.catalogue import Catalogue
@@ -53,6 +63,7 @@ def application(
     figures.routes(app, catalogue, runs)
     heads.routes(app, runs)
     gates.routes(app, runs)
+    checking.routes(app, runs)
     ledger.routes(app, catalogue)
     words.routes(app, catalogue, runs)
     training.routes(app, trainings or training.Trainings(None))
