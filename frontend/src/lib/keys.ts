@@ -20,6 +20,7 @@ export const KEYS: [string, string][] = [
   ["t", "a table in place of the picture pointed at"],
   ["c", "copy the number, all its digits"],
   ["1 – 5", "the rooms"],
+  ["e", "all equations"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -37,6 +38,7 @@ export const own: { keys: Record<string, (event: KeyboardEvent) => void> } = { k
 export interface Acts {
   text: () => void;
   help: () => void;
+  equations: () => void;
 }
 
 export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): void {
@@ -66,6 +68,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
     case "/": return acts.text;
     case "?": return acts.help;
+    case "e": return acts.equations;
     case "t": return () => pictures.turn();
     case "c": return () => void copy(explorer, number(explorer));
     case "y": return () => void copy(explorer);
