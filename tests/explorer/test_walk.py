@@ -20,7 +20,8 @@ FOCUS = """() => {
   const box = here.getBoundingClientRect();
   const within = box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
   const name = `${here.tagName} ${here.getAttribute("aria-label") ?? here.textContent.trim()}`;
-  return { name: name.slice(0, 60), seen: (outlined || (part && drawn)) && within && box.width > 0 };
+  const seen = (outlined || (part && drawn)) && within && box.width > 0;
+  return { name: name.slice(0, 60), seen };
 }"""
 
 

@@ -13,16 +13,16 @@ function rounded(x: number, digits: number): string {
   return (Math.round(shifted) / scale).toFixed(digits);
 }
 
-/** Four significant digits. */
-export function number(x: Numeral): string {
+/** Four significant digits, or fewer where that is said. */
+export function number(x: Numeral, digits = 4): string {
   if (typeof x === "string") return NAMED[x] ?? x;
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : `${MINUS}∞`;
   if (x === 0) return "0";
   const power = Math.floor(Math.log10(Math.abs(x)));
   const sign = x < 0 ? MINUS : "";
-  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(1).replace("-", MINUS);
-  return sign + rounded(x, Math.max(0, 3 - power));
+  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(Math.min(1, digits - 1)).replace("-", MINUS);
+  return sign + rounded(x, Math.max(0, digits - 1 - power));
 }
 
 /** With its sign, and as many decimals as are said. */
