@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 
 from vesalius import equations as eq
-from vesalius.errors import VesaliusError, WrongLength
+from vesalius.errors import VesaliusError, WrongKind, WrongLength
 from vesalius.explorer import (
     checking,
     figures,
@@ -28,7 +29,7 @@ from vesalius.explorer import (
     training,
     words,
 )
-from vesalius.explorer.answers import ASK, as_values, at_work, meant
+from vesalius.explorer.answers import ASK, as_thumbnail, as_values, at_work, meant
 from vesalius.explorer.answers import summary as summary_of
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
@@ -164,6 +165,15 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         with run.entry.at_work():
             value = arrayed(run.trace.graph.step(name).value)
             return as_values(request, f"{key}/{name}", value, rows, columns)
+
+    @app.get("/api/runs/{key}/steps/{name}/thumb")
+    def thumb(request: Request, key: str, name: str) -> Any:
+        run = runs[key]
+        with run.entry.at_work():
+            value = arrayed(run.trace.graph.step(name).value)
+            if not isinstance(value, np.ndarray):  # columns that would all have to be computed
+                raise WrongKind(f"{name} of a long text is shown in parts; it has no thumbnail")
+            return as_thumbnail(request, f"{key}/{name}", value)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
