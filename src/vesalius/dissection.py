@@ -124,7 +124,7 @@ def trace_of(
         raise UnknownStep(f"no step of this model is called {'; or '.join(unknown)}")
     layers = model.config.symbols()["L"]
     name = family_of(model.config).name
-    return Trace(model, reading.ids, steps, name, layers=layers, **reading.about)
+    return Trace(model, reading.ids, steps, name, layers=layers, edits=edit, **reading.about)
 
 
 def _patterns(only: Any) -> list[str] | str | None:

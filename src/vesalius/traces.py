@@ -47,8 +47,11 @@ class Trace(Mapping[str, Array], Shown):
         given: Array | None = None,
         operands: Mapping[str, Sequence[str]] | None = None,
         segments: Sequence[int] | None = None,
+        edits: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.ids, self.steps, self.family = model, ids, steps, family
+        self.edits = dict(edits or {})
+        """What was edited on the way, as ``dissect`` takes it; empty of a trace from a file."""
         self.graph = Graph(steps, model, layers, given, operands, segments)
         """What each step is made of, worked out when it is asked for."""
         self.class_names = list(classes)
@@ -71,6 +74,7 @@ class Trace(Mapping[str, Array], Shown):
             layers=graph.layers,
             given=graph.given,
             segments=graph.segments,
+            edits=self.edits,
         )
 
     def __getitem__(self, name: str) -> Array:

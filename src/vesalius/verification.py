@@ -196,7 +196,7 @@ def network_steps(model: Model, given: Array) -> dict[str, Array]:
     finally:
         for hook in hooks:
             hook.remove()
-    return found | _outputs(model, result)
+    return found | outputs(model, result)
 
 
 def _split(found: dict[str, Array], letter: str, l: int, heads: int) -> Callable[[Array], None]:
@@ -207,7 +207,7 @@ def _split(found: dict[str, Array], letter: str, l: int, heads: int) -> Callable
     return record
 
 
-def _outputs(model: Model, result: Any) -> dict[str, Array]:
+def outputs(model: Model, result: Any) -> dict[str, Array]:
     """The network's results under the names of the equations that give them."""
     named = family_of(model.config).outputs(model.config)
     found = {symbol: getattr(result, part) if part else result for symbol, part in named.items()}

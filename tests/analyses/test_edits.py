@@ -10,9 +10,10 @@ from fuzz.editing import Parts, check, drawn, trace_of
 from hypothesis import example, settings
 from hypothesis import given as drawing
 from hypothesis import strategies as st
-from strategies import SMALL
+from strategies import SMALL, filled, small
 
 import vesalius as vs
+from vesalius.analyses.replaying import replayed, with_cuts
 from vesalius.errors import (
     EmptyCorpus,
     ImpossibleSetting,
@@ -218,6 +219,20 @@ def test_every_step_of_every_family_can_be_edited(name):
 def test_what_cannot_be_edited_says_why(edit, error, message):
     with pytest.raises(error, match=message):
         vs.dissect(specimen("gpt"), TEXT, edit=edit)
+
+
+def test_a_cut_leaves_what_was_edited_before_it_as_it_is():
+    model = filled(small("vit", masked_patch_head=True))
+    side = model.config.image
+    image = np.random.default_rng(0).normal(size=(side, side, model.config.channels))
+    hide = {"X_0": lambda X: np.where([True] + [False] * (X.shape[1] - 1), 0.5, X)}  # a patch
+    masked = vs.dissect(model, image, edit=hide, raw=True)
+    cut, _ = with_cuts(masked, ["X_0(0, 1)", "P[1,1]"])
+    whole = vs.dissect(model, image, edit=hide | {"X_0(0, 1)": 0, "P[1,1]": 0}, raw=True)
+    assert all(np.array_equal(cut[name], whole[name]) for name in whole)
+    uncut = replayed(cut, ["P[1,1]"], ["X_0(0, 1)"])
+    again = vs.dissect(model, image, edit=hide | {"P[1,1]": 0}, raw=True)
+    assert all(np.array_equal(uncut[name], again[name]) for name in uncut.names())
 
 
 def test_edits_that_cannot_be():

@@ -481,7 +481,9 @@ def test_an_activation_that_they_lack_is_refused(tmp_path, monkeypatch):
         filled(small("bert", activation="gelu")).save(tmp_path / "new", layout="huggingface")
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"gpt2", "igpt", "bert", "vit"}))
+@pytest.mark.parametrize(
+    "family", sorted(FAMILIES.keys() - {"gpt2", "igpt", "bert", "vit", "patchtst"})
+)
 def test_families_that_they_have_no_layout_for_are_refused(tmp_path, family):
     with pytest.raises(
         UnknownConfiguration, match=r"no layout for .*; it has gpt2, bert, vit, imagegpt"

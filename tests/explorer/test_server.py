@@ -263,3 +263,20 @@ def test_a_folder_of_ones_own_is_explored_by_the_name_of_its_folder(tmp_path):
     run = Runs(catalogue).make("my-model", Asked(ids=[1, 2, 3]), ["P[1,2]"])
     whole = vs.dissect(str(folder), [1, 2, 3], edit={"P[1,2]": lambda v: 0 * v})
     assert np.array_equal(run.trace["Y_hat"], whole["Y_hat"])
+
+
+def test_a_thumbnail_keeps_the_largest_of_the_values_that_become_one(client):
+    key = client.post("/api/runs", json={"model": "gpt", "text": "He shook his"}).json()["id"]
+    trace = vs.dissect("gpt", "He shook his")
+    for name, shape in (("mu[3,4]", (3, 3)), ("F[2]", (48, 3)), ("S", (3, 3))):
+        answer = client.get(f"/api/runs/{key}/steps/{name}/thumb")
+        small = np.frombuffer(answer.content, "<f4").reshape(shape)
+        value = np.asarray(trace[name], np.float32)
+        known = value[np.isfinite(value)]
+        assert np.abs(small).max() == np.abs(known).max()
+        assert set(small.ravel()) <= set(known) | {0.0}
+        told = [float(one) for one in answer.headers["x-statistics"].split(",")]
+        assert told == pytest.approx([known.min(), known.max(), known.mean(), known.std()], 1e-5)
+    first = np.asarray(trace["F[2]"], np.float32)[: 1024 // 48, 0]
+    small = client.get(f"/api/runs/{key}/steps/F[2]/thumb").content
+    assert np.frombuffer(small, "<f4")[0] == first[np.abs(first).argmax()]

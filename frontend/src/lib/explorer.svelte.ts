@@ -13,6 +13,8 @@ import type { Cell, Effect, Equation, Making, ModelInfo, ModelName, Step, Summar
 interface Posted {
   id: string;
   clean: string;
+  /** What is to be shown of it; of a page in a file, to be asked for. */
+  summary?: Summary;
 }
 
 export class Explorer {
@@ -42,9 +44,7 @@ export class Explorer {
   note = $state("");
   private asked = 0;
 
-  get step(): Step | null {
-    return this.run?.steps.find((step) => step.name === this.place.step) ?? null;
-  }
+  readonly step = $derived.by<Step | null>(() => this.run?.steps.find((step) => step.name === this.place.step) ?? null);
 
   /** What the address says of the run that is shown: A, or B as if it stood alone. */
   get side(): Address {
@@ -128,13 +128,15 @@ export class Explorer {
     this.asking?.abort(); // what is wanted now comes before what is filled in
     const late = (): boolean => turn !== this.asked;
     try {
-      await this.followText(late);
+      // Without waiting where nothing is missing: a run is asked for before the page is drawn anew.
+      if ([this.place, this.place.vs].some((one) => one?.packed && one.text === null)) await this.followText(late);
       if (late()) return;
       const b = this.place.vs && READS.includes(this.place.room) ? await comparing.prepare(this) : null;
       if (!this.place.vs) comparing.clear();
       if (late()) return;
-      await this.followModel(late);
+      if (this.model?.id !== this.key) await this.followModel(late);
       if (late()) return;
+      this.begin();
       void this.shorten();
       if (!READS.includes(this.place.room)) {
         [this.failure, this.busy] = [null, ""];
@@ -196,17 +198,22 @@ export class Explorer {
     }
   }
 
+  private get key(): string {
+    return this.side.model || this.models[0]!.id;
+  }
+
   private async followModel(late: () => boolean): Promise<void> {
-    const key = this.side.model || this.models[0]!.id;
-    if (this.model?.id !== key) {
-      this.busy = `loading ${key}`;
-      const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(key)}`);
-      if (late()) return;
-      if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
-      this.model = model;
-    }
+    this.busy = `loading ${this.key}`;
+    const model = await get<ModelInfo>(`/api/models/${encodeURIComponent(this.key)}`);
+    if (late()) return;
+    if (!sameRun(this.model, model)) [this.run, this.clean] = [null, null];
+    this.model = model;
+  }
+
+  /** What the address leaves open is written into it. */
+  private begin(): void {
     if (this.side !== this.place) return; // of B the address says all
-    const place = { ...this.place, model: key, ...beginning(this.place, this.model!) };
+    const place = { ...this.place, model: this.key, ...beginning(this.place, this.model!) };
     if (written(place) !== written(this.place)) {
       this.place = place;
       history.replaceState(history.state, "", written(place));
@@ -220,20 +227,19 @@ export class Explorer {
     const meant = JSON.stringify([model, given, cuts, word, after]);
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length || side.from.length ? "computing again what depends on the cut" : "computing every step";
-    const made = await this.made({ model, cuts, ...given });
+    const about = { ...(word === null ? {} : { word }), ...(after === null ? {} : { position: after }) };
+    const made = await this.made({ model, cuts, ...given, ...about });
     if (late()) return;
-    const query = new URLSearchParams();
-    if (word !== null) query.set("word", String(word));
-    if (after !== null) query.set("position", String(after));
-    const clean = await this.told(made.clean, query);
+    const query = new URLSearchParams(Object.entries(about).map(([name, value]) => [name, String(value)]));
+    const clean = await this.told(made.clean, query, made);
     if (late()) return;
     query.set("word", String(clean.target.id)); // with cuts the same word is asked about
-    const run = made.id === made.clean ? clean : await this.told(made.id, query);
+    const run = made.id === made.clean ? clean : await this.told(made.id, query, made);
     if (late()) return;
-    if (run.id !== this.run?.id) {
-      [this.values, this.mask, this.unfolding, this.lens] = [null, null, null, []];
+    if (run.clean !== this.run?.clean) {
+      [this.values, this.mask, this.unfolding, this.lens] = [null, null, null, []]; // of another text
     }
-    if (run !== this.run) [this.effects, this.shares] = [{}, null];
+    if (run !== this.run) this.effects = {};
     if (run.input?.kind !== "series") this.series = null;
     else if (this.seriesOf !== clean.id) await this.followSeries(clean, late);
     if (late()) return;
@@ -292,9 +298,10 @@ export class Explorer {
 
   private kept = new Map<string, Summary>();
 
-  private async told(id: string, query: URLSearchParams): Promise<Summary> {
+  private async told(id: string, query: URLSearchParams, made: Posted): Promise<Summary> {
     const path = `/api/runs/${id}?${query}`;
-    const found = this.kept.get(path) ?? (await get<Summary>(path));
+    const sent = made.id === id ? made.summary : undefined;
+    const found = this.kept.get(path) ?? sent ?? (await get<Summary>(path));
     this.kept.set(path, found);
     if (this.kept.size > 24) this.kept.delete(this.kept.keys().next().value!);
     return found;
@@ -316,59 +323,62 @@ export class Explorer {
     const [r, c] = [cell?.[0] ?? firstCell(run, step)[0]!, cell?.[1] ?? 0];
     const there = this.values;
     const [[top], [left]] = [windowed(r, rows), windowed(c, columns)];
-    const same = there?.name === step.name && there.top === top && there.left === left;
+    const same = this.valuesOf === run.id && there?.name === step.name && there.top === top && there.left === left;
     this.missing = "";
-    const asked = same ? there : values(run.id, step.name, windowed(r, rows), windowed(c, columns));
-    const found = await this.unless(asked);
+    const seen = (name: string): Promise<Values> => values(run.id, name, windowed(r, rows), windowed(c, columns));
+    const terms = (at: Cell): Promise<Unfolding | null> => this.unless(get<Unfolding>(unfoldPath(run.id, step.name, at)));
+    const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
+    const [found, mask, early, shares] = await Promise.all([
+      this.unless(same ? there : seen(step.name)),
+      (same && this.mask) || (masked ? this.unless(seen("S")) : null),
+      cell && terms(cell),
+      this.sources(step, run),
+    ]);
     if (late()) return;
     if (!cell) {
       const first = step.shape.length > 1 ? [r, c] : [r];
       this.place = { ...this.place, at: found ? largest(run, step, found) : first };
     }
     history.replaceState(history.state, "", written(this.place));
-    const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
-    const kept = same && this.mask;
-    const mask = kept || (masked ? await this.unless(values(run.id, "S", windowed(r, rows), windowed(c, columns))) : null);
+    const unfolding = cell ? early : await terms(this.at);
     if (late()) return;
-    [this.values, this.mask] = [found, mask];
-    const unfolding = await this.unless(get<Unfolding>(unfoldPath(run.id, step.name, this.at)));
-    if (late()) return;
-    this.unfolding = unfolding;
-    await this.followSources(late, step, run);
+    [this.values, this.mask, this.valuesOf] = [found, mask, run.id];
+    [this.unfolding, this.shares, this.sharesOf] = [unfolding, shares, run];
   }
 
+  /** The run that the values which are here are of, and the summary of the shares. */
+  private valuesOf = "";
+  private sharesOf: Summary | null = null;
+
   /** An answer, or nothing where a file leaves it out, which is said. */
-  private async unless<T>(asked: Promise<T> | T): Promise<T | null> {
+  private async unless<T>(asked: Promise<T> | T, say = true): Promise<T | null> {
     try {
       return await asked;
     } catch (error) {
       if (!(error instanceof Failure) || error.kind !== "LeftOut") throw error;
-      this.missing = error.message;
+      if (say) this.missing = error.message;
       return null;
     }
   }
 
-  private async followSources(late: () => boolean, step: Step, run: Summary): Promise<void> {
+  /** What the head at the cursor adds, by token; a pane of its own says it where a file has it not. */
+  private sources(step: Step, run: Summary): Promise<typeof this.shares> | typeof this.shares {
     const head = step.cut.startsWith("P[") ? step.cut : "";
-    if (!head || this.shares?.name === head) {
-      if (!head) this.shares = null;
-      return;
-    }
+    if (!head || (this.shares?.name === head && this.sharesOf === run)) return head ? this.shares : null;
     const query = `?word=${run.target.id}${run.tokens.length > 1 && this.place.after !== null ? `&position=${run.position}` : ""}`;
-    const said = this.missing;
-    const shares = await this.unless(get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query)));
-    this.missing = said; // Sources says it where it stands
-    if (!late()) this.shares = shares;
+    return this.unless(get<{ name: string; shares: number[] }>(sourcesPath(run.id, head, query)), false);
   }
 
   private async followLens(late: () => boolean): Promise<void> {
     const [run, many] = [this.run!, this.lensed[1]];
     const first = Math.max(0, Math.min(run.position - many + 1, run.tokens.length - many));
-    if (this.lens.length && this.lensed[0] === first) return;
+    if (this.lens.length && this.lensed[0] === first && this.lensOf === run.id) return;
     const path = `/api/runs/${run.id}/lens?first=${first}&last=${first + many}`;
     const found = await this.unless(get<typeof this.lens>(path));
-    if (!late()) [this.lens, this.lensed] = [found ?? [], [first, many]];
+    if (!late()) [this.lens, this.lensed, this.lensOf] = [found ?? [], [first, many], run.id];
   }
+
+  private lensOf = "";
 
   private asking: AbortController | null = null;
 

@@ -13,16 +13,16 @@ function rounded(x: number, digits: number): string {
   return (Math.round(shifted) / scale).toFixed(digits);
 }
 
-/** Four significant digits. */
-export function number(x: Numeral): string {
+/** Four significant digits, or fewer where that is said. */
+export function number(x: Numeral, digits = 4): string {
   if (typeof x === "string") return NAMED[x] ?? x;
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : `${MINUS}∞`;
   if (x === 0) return "0";
   const power = Math.floor(Math.log10(Math.abs(x)));
   const sign = x < 0 ? MINUS : "";
-  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(1).replace("-", MINUS);
-  return sign + rounded(x, Math.max(0, 3 - power));
+  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(Math.min(1, digits - 1)).replace("-", MINUS);
+  return sign + rounded(x, Math.max(0, digits - 1 - power));
 }
 
 /** With its sign, and as many decimals as are said. */
@@ -94,7 +94,7 @@ const LETTERS: Record<string, string> = {
   mu: "μ", H_bar: "H̄", C_bar: "C̄", H_e: "Hᵉ", H_M: "Hᴹ", H_O: "Hᴼ", Y_hat: "Ŷ", y_hat: "ŷ",
   h_C: "hᶜ", z_C: "zᶜ", y_hat_C: "ŷᶜ", h_0: "h₀", Lambda: "Λ", Lambda_p: "Λᵖ", Lambda_s: "Λˢ",
   Omega: "Ω", Phi: "Φ", Gamma: "Γ", Pi: "Π", Pi_M: "Πᴹ", Psi: "Ψ", Xi: "Ξ", Xi_e: "Ξₑ", Xi_m: "Ξₘ",
-  Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β",
+  Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β", X_0: "X₀", Pi_Y: "Πʸ", Pi_R: "Πᴿ", Pi_C: "Πᶜ", Omega_hat: "Ω̂",
   W_1: "W₁", W_2: "W₂", b_1: "b₁", b_2: "b₂", b_E: "bᴱ",
 };
 

@@ -23,6 +23,7 @@ export const KEYS: [string, string][] = [
   ["t", "a table in place of the picture pointed at"],
   ["c", "copy the number, all its digits"],
   ["1 – 5", "the rooms"],
+  ["e", "all equations"],
   ["y Y", "copy the Python line, the command"],
   ["?", "these keys"],
 ];
@@ -43,6 +44,7 @@ export interface Acts {
   text: () => void;
   compare: () => void;
   help: () => void;
+  equations: () => void;
 }
 
 export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): void {
@@ -75,6 +77,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "p": return () => comparing.patch(explorer);
     case "/": return acts.text;
     case "?": return acts.help;
+    case "e": return acts.equations;
     case "t": return () => pictures.turn();
     case "c": return () => void copy(explorer, number(explorer));
     case "y": return () => void copy(explorer);

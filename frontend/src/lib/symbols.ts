@@ -45,6 +45,7 @@ export function marked(formula: HTMLElement, symbols: Symbol[]): void {
     const kinds = new Set(found.map((symbol) => symbol.kind));
     if (kinds.size !== 1) continue;
     inner.classList.add("symbol", `is-${[...kinds][0]}`);
+    whole.dataset.symbol = found[0]!.name;
     whole.title = found.map(({ meaning, shape }) => (shape ? `${meaning} (${shape})` : meaning)).join("; ");
   }
 }

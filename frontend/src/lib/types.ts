@@ -109,6 +109,8 @@ export interface Summary {
     probability: number | null;
   };
   likeliest: Word[];
+  /** How many words, classes or values there are. */
+  outcomes: number;
   parts: Part[];
   sum: number;
   difference: number;
@@ -139,6 +141,16 @@ export interface Summary {
   prepared: string;
   hint: string;
   input: Seen | null;
+}
+
+/** What another implementation gave for the same outputs. */
+export interface Check {
+  /** Which it was; none where there is no other here. */
+  peer: "network" | "engine" | null;
+  steps: string[];
+  numbers: number;
+  difference: number;
+  agrees: boolean;
 }
 
 /** A run in the making: the word that each state gives so far, that of the embeddings first. */

@@ -5,7 +5,7 @@ is read at its own column, for many passes in one product.
 """
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -194,15 +194,16 @@ def replayed(
     """The steps that depend on the cuts ``changed``, with all ``cuts`` made; all others are known.
 
     Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
-    ``patches`` are edits of other kinds, by their steps.
+    ``patches`` are edits of other kinds, by their steps. The trace's own edits, a mask among
+    them, come before.
     """
     assert trace.model is not None
     reading = again(trace)
-    moved = trace.graph.dependents(_meant(trace, changed, reading.length))
+    moved = trace.graph.dependents(_meant(trace, written.read(changed), reading.length))
     known = {name: trace[name] for name in trace if name not in moved}
     edit = {
         steps: value
-        for steps, value in {**written.read(cuts), **patches}.items()
+        for steps, value in {**trace.edits, **written.read(cuts), **patches}.items()
         if not moved.isdisjoint(_meant(trace, [steps], reading.length))
     }
     with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:
@@ -210,11 +211,9 @@ def replayed(
     return found
 
 
-def _meant(trace: Trace, cuts: Collection[str], n: int) -> set[str]:
-    """The steps that cuts are about."""
-    return {
-        step.name for steps in written.read(cuts) for step, _ in chosen([steps], trace.steps, n)
-    }
+def _meant(trace: Trace, edits: Iterable[str], n: int) -> set[str]:
+    """The steps that edits are about."""
+    return {step.name for steps in edits for step, _ in chosen([steps], trace.steps, n)}
 
 
 def with_cuts(

@@ -7,12 +7,17 @@ import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
+from vesalius.analyses.recomputing import Watch, nobody
+from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
-from vesalius.explorer.runs import Run
+from vesalius.explorer import telling
+from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.telling import told
 
 MOST = 2000
 """Answers about a run that are kept."""
+SMALL = 48
+"""Rows and columns of a thumbnail."""
 LONGEST = 1 << 24
 """Bytes of one answer with values; a larger step is asked for in parts."""
 ASK = {"cache-control": "private, no-cache"}
@@ -27,6 +32,30 @@ def once(run: Run, about: tuple[Any, ...], make: Callable[[], Any]) -> Any:
             run.answers.clear()
         found = run.answers[about] = make()
     return found
+
+
+def at_work(
+    run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
+) -> Any:
+    """What runs the model, told as JSON: one at a time for each model, and once."""
+    with run.entry.at_work(watch):
+        return once(run, about, lambda: told(make(run)))
+
+
+def meant(runs: Runs, key: str, word: int | None, position: int | None) -> int:
+    """The word that is asked about: without cuts the likeliest, whatever they change."""
+    if word is not None:
+        return word
+    run = runs[key]
+    clean = runs.uncut(run) if run.edited else run
+    return telling.target_of(clean, None, position).cells[0][0][0]
+
+
+def summary(runs: Runs, key: str, word: int | None, position: int | None) -> Any:
+    """What the page shows of a run at once."""
+    word = meant(runs, key, word, position)
+    about = ("summary", word, position)
+    return at_work(runs[key], about, lambda run: telling.summary(run, word, position))
 
 
 def as_json(value: Any) -> JSONResponse:
@@ -68,6 +97,33 @@ def as_values(request: Request, tag: str, value: Any, rows: str, columns: str) -
     }
     data = np.ascontiguousarray(part, dtype="<f4").tobytes()
     return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+def as_thumbnail(request: Request, tag: str, value: Any) -> Response:
+    """A step as a small picture: the largest of several values in each cell; what all are like."""
+
+    def make() -> tuple[bytes, dict[str, str]]:
+        flat = np.asarray(value, np.float32).reshape(len(value) if np.ndim(value) else 1, -1)
+        finite = flat[np.isfinite(flat)].astype(np.float64)
+        told = (finite.min(), finite.max(), finite.mean(), finite.std()) if finite.size else ()
+        small = _largest(_largest(np.where(np.isfinite(flat), flat, 0), 0), 1)
+        about = {"x-shape": ",".join(map(str, np.shape(value)))}
+        about["x-rows"], about["x-columns"] = (f"0:{size}" for size in small.shape)
+        about["x-statistics"] = ",".join(f"{number:.9g}" for number in told)
+        return small.astype("<f4").tobytes(), about
+
+    return as_bytes(request, f"{tag}/thumb", make)
+
+
+def _largest(values: Array, axis: int) -> Array:
+    """At most SMALL rows or columns: of those that become one, the value of the largest size."""
+    n = values.shape[axis]
+    starts = np.unique(np.arange(min(n, SMALL)) * n // min(n, SMALL)) if n else np.zeros(0, int)
+    if not len(starts):
+        return values
+    high = np.maximum.reduceat(values, starts, axis)
+    low = np.minimum.reduceat(values, starts, axis)
+    return np.where(high >= -low, high, low)
 
 
 def _range(text: str, n: int) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from vesalius.capabilities import context_of, predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import SequenceTooLong, VesaliusError, WrongKind, WrongLength
 from vesalius.explorer import telling
+from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.runs import Run, Runs, Told
@@ -29,7 +30,10 @@ MOST = 1000
 
 
 class Wanted(BaseModel):
-    """A run: a model by its id, what it is to read, and the steps to cut."""
+    """A run: a model by its id, what it is to read, and the steps to cut.
+
+    Whoever is told of every layer is told last of a word and a position, as the summary has them.
+    """
 
     model_config = ConfigDict(extra="forbid")
     model: StrictStr
@@ -45,10 +49,13 @@ class Wanted(BaseModel):
     cuts: list[StrictStr] = Field(default=[], max_length=256)
     patches: list[StrictStr] = Field(default=[], max_length=256)
     source: StrictStr | None = None
+    word: StrictInt | None = None
+    position: StrictInt | None = None
 
     @property
     def asked(self) -> Asked:
-        told = self.model_dump(exclude={"model", "cuts", "masks", "patches", "source"})
+        apart = {"model", "cuts", "masks", "patches", "source", "word", "position"}
+        told = self.model_dump(exclude=apart)
         return Asked(**told, masks=tuple(self.masks))
 
 
@@ -110,7 +117,8 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
                 if stop:  # which came too late to end it
                     runs.forget(run.key)
                 else:
-                    tell("run", _made(run))
+                    shown = summary(runs, run.key, wanted.word, wanted.position)
+                    tell("run", _made(run) | {"summary": shown})
             finally:
                 under_way.pop(page.key, None)
 

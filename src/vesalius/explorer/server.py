@@ -11,14 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 
 from vesalius import equations as eq
-from vesalius.analyses.recomputing import Watch, nobody
-from vesalius.errors import VesaliusError, WrongLength
+from vesalius.errors import VesaliusError, WrongKind, WrongLength
 from vesalius.explorer import (
+    checking,
     comparing,
     figures,
     files,
@@ -29,7 +30,8 @@ from vesalius.explorer import (
     training,
     words,
 )
-from vesalius.explorer.answers import ASK, as_values
+from vesalius.explorer.answers import ASK, as_thumbnail, as_values, at_work, meant
+from vesalius.explorer.answers import summary as summary_of
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.running import add_runs, add_sampling
@@ -39,8 +41,6 @@ from vesalius.generation.sampling import Sampling
 from vesalius.graph import arrayed
 
 PAGE = Path(__file__).parent / "page"
-ANSWERS = 2000
-"""Answers about a run that are kept."""
 FOREVER = "private, max-age=31536000, immutable"
 """For files of the page, whose names change with what they hold."""
 
@@ -66,6 +66,7 @@ def application(
     heads.routes(app, runs)
     comparing.routes(app, runs)
     gates.routes(app, runs)
+    checking.routes(app, runs)
     ledger.routes(app, catalogue)
     words.routes(app, catalogue, runs)
     training.routes(app, trainings or training.Trainings(None))
@@ -101,33 +102,12 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
 
 
 def _runs(app: FastAPI, runs: Runs) -> None:
-    def known(
-        run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
-    ) -> Any:
-        """What is worked out once: heavy work is done one at a time for each model."""
-        with run.entry.at_work(watch):
-            if about not in run.answers:
-                if len(run.answers) >= ANSWERS:
-                    run.answers.clear()
-                run.answers[about] = telling.told(make(run))
-            return run.answers[about]
-
     def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
-        return JSONResponse(known(runs[key], about, make), headers=ASK)
-
-    def meant(key: str, word: int | None, position: int | None) -> int:
-        """The word that is asked about: without cuts the likeliest, whatever they change."""
-        if word is not None:
-            return word
-        run = runs[key]
-        clean = runs.uncut(run) if run.edited else run
-        return telling.target_of(clean, None, position).cells[0][0][0]
+        return JSONResponse(at_work(runs[key], about, make), headers=ASK)
 
     @app.get("/api/runs/{key}")
     def summary(key: str, word: int | None = None, position: int | None = None) -> Any:
-        word = meant(key, word, position)
-        about = ("summary", word, position)
-        return answer(key, about, lambda run: telling.summary(run, word, position))
+        return JSONResponse(summary_of(runs, key, word, position), headers=ASK)
 
     @app.get("/api/runs/{key}/cuts")
     async def cuts(
@@ -138,19 +118,19 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         position: int | None = None,
     ) -> Any:
         def work(stop: Stop) -> list[Any]:
-            run, target, found = runs[key], meant(key, word, position), []
+            run, target, found = runs[key], meant(runs, key, word, position), []
             for name in telling.cuttable(run, layer):  # others may ask in between
                 make = partial(
                     telling.effect, name=name, word=target, position=position, watch=stop
                 )
-                found.append(known(run, ("cut", name, target, position), make, stop))
+                found.append(at_work(run, ("cut", name, target, position), make, stop))
             return found
 
         return JSONResponse(await attended(request, work), headers=ASK)
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
-        word = meant(key, word, position)
+        word = meant(runs, key, word, position)
         about = ("sources", name, word, position)
         return answer(key, about, lambda run: telling.sources(run, name, word, position))
 
@@ -187,6 +167,15 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         with run.entry.at_work():
             value = arrayed(run.trace.graph.step(name).value)
             return as_values(request, f"{key}/{name}", value, rows, columns)
+
+    @app.get("/api/runs/{key}/steps/{name}/thumb")
+    def thumb(request: Request, key: str, name: str) -> Any:
+        run = runs[key]
+        with run.entry.at_work():
+            value = arrayed(run.trace.graph.step(name).value)
+            if not isinstance(value, np.ndarray):  # columns that would all have to be computed
+                raise WrongKind(f"{name} of a long text is shown in parts; it has no thumbnail")
+            return as_thumbnail(request, f"{key}/{name}", value)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

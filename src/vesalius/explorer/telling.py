@@ -61,6 +61,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
     target = target_of(run, word, position)
     found = attribute(trace, *_wanted(run, target))
     row, here = target.cells[0][0][0], _place(run, target, position)
+    listed = vocabulary(run, "", 12, position)
     return {
         "id": run.key,
         "clean": run.clean,
@@ -82,7 +83,8 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
             "logit": found.value,
             "probability": found.probability,
         },
-        "likeliest": vocabulary(run, "", 12, position)["words"],
+        "likeliest": listed["words"],
+        "outcomes": listed["size"],
         "parts": [part.to_json() for part in found.parts],
         "sum": found.total,
         "difference": found.difference,
