@@ -1,5 +1,6 @@
 """Fine-tuning by a strategy: what is trained, at which rate, and what is saved of it."""
 
+import hashlib
 import re
 import shutil
 
@@ -61,7 +62,7 @@ def begun(name, folder, layers=2, **training):
 
 def contents(checkpoint):
     return {
-        (file.name, key): array.tobytes()
+        (file.name, key): hashlib.sha256(array.tobytes()).hexdigest()
         for file in checkpoint.glob("*.safetensors")
         for key, array in files.read(file).arrays.items()
     }
