@@ -50,6 +50,7 @@ lint: install
 bench: install .venv-peers/bench  ## beside peers, in one run; wants a quiet machine
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/finetuning.py
 	$(BIN)/python benchmarks/generation.py --write
 	$(BIN)/python benchmarks/explorer.py --write
 

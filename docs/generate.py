@@ -53,6 +53,7 @@ from vesalius.tagging import Tagging
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.settings import keys
+from vesalius.training.strategies import STRATEGIES
 from vesalius.verification import Verification
 from vesalius.views import shown_value
 
@@ -496,6 +497,12 @@ def recipes_page() -> str:
     rows = [f"| `{o.name}` | {o.title} | {', '.join(o.families)} |" for o in OBJECTIVES.values()]
     head = ["| objective | predicts | families |", "| --- | --- | --- |"]
     parts.append("\n".join(["## Objectives\n", *head, *rows]))
+    rows = [
+        f"| `{name}` | {one.title} | {', '.join(f'`{key}`' for key in one.settings)} |"
+        for name, one in STRATEGIES.items()
+    ]
+    head = ["| strategy | trains | its settings |", "| --- | --- | --- |"]
+    parts.append("\n".join(["## [Strategies](strategies.md)\n", *head, *rows]))
     for section in dict.fromkeys(row["section"] for row in keys()):
         rows = [
             f"| `{r['key']}` | {shown_value(r['default'])} | {r['meaning']} | {limits(r)} |"
