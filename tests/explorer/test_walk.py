@@ -98,7 +98,7 @@ def test_a_whole_walk_by_keyboard_alone(page):
     expect(tables).to_have_count(1)
     press("t")
     press("?")
-    keys = page.get_by_role("dialog", name="keys")
+    keys = page.get_by_role("dialog", name="all keys")
     expect(keys).to_contain_text("unfold the largest term")
     press("Escape")
     expect(keys).to_be_hidden()
