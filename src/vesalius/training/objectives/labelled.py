@@ -138,7 +138,7 @@ class LabelledObjective(Objective):
 class TextClasses(LabelledObjective):
     """−Σ log p(class), where balanced each with the weight of its class."""
 
-    kind = "classes"
+    kind = fitted = "classes"
 
     def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
         from torch.nn import functional as F
@@ -185,7 +185,7 @@ class TextLabels(LabelledObjective):
 class TextValues(LabelledObjective):
     """Σ (ŷ − y)² over z-scored values; reported in the units that they came in."""
 
-    kind = "values"
+    kind = fitted = "values"
 
     def kept(self, training: LabelledTexts) -> dict[str, Any]:
         scale = Scaling.of([training.labels[:, None]])
@@ -196,7 +196,10 @@ class TextValues(LabelledObjective):
         return preprocessing.scaling(of_target, 1)
 
     def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
-        return {"values": (logits - batch["labels"]).square().sum()}
+        return self.answered(logits, batch["labels"])
+
+    def answered(self, found: Tensor, answers: Tensor) -> Sums:
+        return {"values": (found - answers).square().sum()}
 
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"values": len(batch["labels"])}

@@ -40,6 +40,7 @@ class Tags(Objective):
     """−Σ log p(tag) over words."""
 
     data = TaggedData
+    fitted, answers = "classes", "targets"
 
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: TaggedData = recipe.data  # type: ignore[assignment]
