@@ -7,6 +7,7 @@ the process ends it; which one it was stands in the file ``now``.
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 import time
 import traceback
@@ -31,6 +32,7 @@ def main() -> None:
     arguments = parser.parse_args()
     end = time.monotonic() + arguments.seconds
     watching.without_network()
+    sys.dont_write_bytecode = True  # what a case imports late would be written beside its source
     search = Search(arguments.target, arguments.folder, arguments.seed)
     number = arguments.first
     while True:  # one at least, however long the imports took
