@@ -48,6 +48,7 @@ from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.labelling import Labels, Value
+from vesalius.metrics.classes import ClassMetrics
 from vesalius.model import Model
 from vesalius.tagging import Tagging
 from vesalius.traces import Trace
@@ -290,7 +291,7 @@ def python_page() -> str:
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, Value, FineTuned)
-RESULTS += (Forecast, Inspection)
+RESULTS += (Forecast, ClassMetrics, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
 

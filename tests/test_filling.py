@@ -269,8 +269,8 @@ def test_a_model_of_another_family_is_told_what_it_serves():
     with pytest.raises(WrongKind) as error:
         fill(filled(small("gpt2")), "the [MASK]")
     assert str(error.value) == (
-        "fill needs a model of bert, this is gpt2, which serves generate, embed, similar and "
-        "evaluate"
+        "fill needs a model of bert, this is gpt2, which serves generate, classify, embed, "
+        "similar and evaluate"
     )
     with pytest.raises(WrongKind, match="next-sentence needs a model of bert, this is lstm"):
         next_sentence(filled(small("lstm")), "the", "rain")

@@ -59,7 +59,7 @@ def test_what_is_missing_left_over_or_misshapen_is_listed_with_its_numbers(tmp_p
 
     def spoil(tensors):
         del tensors["transformer.ln_f.bias"]
-        tensors["score.weight"] = np.zeros((3, 64), np.float32)
+        tensors["classifier.weight"] = np.zeros((3, 64), np.float32)
         tensors["transformer.wpe.weight"] = tensors["transformer.wpe.weight"][:-1]
 
     changed(tmp_path, spoil)
@@ -68,14 +68,14 @@ def test_what_is_missing_left_over_or_misshapen_is_listed_with_its_numbers(tmp_p
     found = {d.tensor: (d.kind, d.numbers) for d in counted.checkpoint.differences}
     d_e = counted.config.embedding
     assert found == {
-        "score.weight": ("unexpected", 192),
+        "classifier.weight": ("unexpected", 192),
         "transformer.wpe.weight": ("misshapen", -d_e),
         "ln_f.bias": ("missing", -d_e),
     }
     assert accounted(counted)
     assert not counted.checkpoint.fits
     text = shown(capsys, "count", tmp_path)
-    assert "+192  unexpected: score.weight, 3 × 64" in text
+    assert "+192  unexpected: classifier.weight, 3 × 64" in text
     assert f"{192 - 2 * d_e:,} more than the formula" in text
     told = json.loads(shown(capsys, "count", tmp_path, "--json"))
     assert told["total"] == whole.total

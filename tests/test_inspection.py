@@ -130,12 +130,12 @@ def test_copies_are_found_and_a_tied_one_that_differs_is_told(folder):
 def test_what_does_not_fit_is_listed(folder, capsys):
     def spoil(tensors):
         del tensors["transformer.ln_f.bias"]
-        tensors["score.weight"] = np.zeros((3, 64), np.float32)
+        tensors["classifier.weight"] = np.zeros((3, 64), np.float32)
 
     changed(folder, spoil)
     text, code = run(capsys, folder)
     assert code == 1
-    assert "unexpected: score.weight, 3 × 64 (+192 numbers)" in text
+    assert "unexpected: classifier.weight, 3 × 64 (+192 numbers)" in text
     assert "missing: ln_f.bias" in text
 
 

@@ -84,7 +84,7 @@ def given_to(model):
     config = model.config
     if model.family == "vit":
         return torch.randn(4, config.channels, config.image, config.image, generator=generator)
-    if model.family == "tst":
+    if model.family in ("tst", "patchtst"):
         return torch.randn(4, config.context, config.channels, generator=generator)
     n = config.context if model.family == "ffnn" else 6
     return torch.randint(config.vocabulary, (4, n), generator=generator)
@@ -93,7 +93,7 @@ def given_to(model):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_works_in_training_and_only_there(family):
     # Layer normalisation, because batch normalisation differs in training without any dropout.
-    changes = {"normalisation": "layer"} if family == "tst" else {}
+    changes = {"normalisation": "layer"} if family in ("tst", "patchtst") else {}
 
     def run(network):
         with torch.no_grad():

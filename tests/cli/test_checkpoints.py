@@ -177,10 +177,10 @@ def test_extra_tensors_are_passed_over_when_that_is_said(gpt2, tmp_path):
     folder = tmp_path / "scored"
     shutil.copytree(gpt2, folder)
     held = load_file(folder / "model.safetensors")
-    save_file(held | {"score.weight": np.zeros(3)}, folder / "model.safetensors")
+    save_file(held | {"multiple_choice_head.bias": np.zeros(3)}, folder / "model.safetensors")
     refused = vesalius("convert", str(folder), str(tmp_path / "new"))
     assert refused.returncode == 2
-    assert "unexpected: score.weight (the head of GPT2ForSequence" in refused.stderr
+    assert "unexpected: multiple_choice_head.bias (the head of GPT2Double" in refused.stderr
     assert "--ignore-extra" in refused.stderr
     shown("convert", str(folder), str(tmp_path / "new"), "--ignore-extra")
     assert load_file(tmp_path / "new" / "model.safetensors").keys() == held.keys()

@@ -197,7 +197,10 @@ def test_every_verb_helps_with_an_example_and_speaks_json(verb):
     [
         (["fill", "BERT", "the rain"], "there is no [MASK] in 'the rain'"),
         (["fill", "BERT", "the [MASK]", "--top", "0"], "x>=1"),
-        (["fill", "gpt", "the [MASK]"], "which serves generate, embed, similar and evaluate"),
+        (
+            ["fill", "gpt", "the [MASK]"],
+            "which serves generate, classify, embed, similar and evaluate",
+        ),
         (["fill", "BERT", "rain " * 9 + "[MASK]"], "the text has 12 tokens, the model reads 9"),
         (["next-sentence", "lstm", "a", "b"], "next-sentence needs a model of bert, this is lstm"),
         (["next-sentence", "BERT", "", "b"], "the first text is empty"),

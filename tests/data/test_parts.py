@@ -4,9 +4,17 @@ import os
 
 import pytest
 
-from vesalius.data import answers, parts, registry, tagging, texts
+from vesalius.data import answers, parts, registry, tagging, texts, timelines
+from vesalius.data.batches import Scaling
 from vesalius.data.parts import held_out_images, held_out_series, image_parts, series_parts
-from vesalius.data.settings import AnswerData, ImageData, SeriesData, TaggedData, TextData
+from vesalius.data.settings import (
+    AnswerData,
+    ForecastData,
+    ImageData,
+    SeriesData,
+    TaggedData,
+    TextData,
+)
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
 from vesalius.recipes import recipes
@@ -126,6 +134,11 @@ def test_no_recipe_trains_on_what_its_corpus_is_evaluated_on(name, request):
         train, _, kept = answers.training_parts(data, 0)
         held_out, _ = answers.held_out_part(data, kept)
         shared = len({q.article for q in train} & {q.article for q in held_out})
+    elif isinstance(data, ForecastData):
+        timeline = timelines.read_timeline(data.corpus)
+        scaling = Scaling.of([timeline.values])
+        train, _, held_out = timelines.scaled_parts(timeline, data, scaling, 8, 8)
+        shared = train.end > held_out.first
     else:
         assert isinstance(data, SeriesData)
         train, held_out = series_parts(data)[0], held_out_series(data)

@@ -106,7 +106,7 @@ def test_settings_are_changed_as_the_command_line_does(client):
         ({"set": "heads=5"}, "256 cannot be divided among 5 heads"),
         ({"set": "layers=-1"}, "layers must be at least 1, got -1"),
         ({"set": "layers=many"}, "layers must be a whole number, got 'many'"),
-        ({"set": "layer=2"}, "unknown setting 'layer'; did you mean layers?"),
+        ({"set": "layer=2"}, "unknown setting 'layer'; did you mean layers, labels?"),
         ({"set": "heads"}, "a change is NAME=VALUE, as in heads=8; got 'heads'"),
         ({"set": "vocabulary=1000000000"}, "vocabulary must be below 1,000,000,000 here"),
         ({"length": "257"}, "the model has 256 positions, got length 257"),

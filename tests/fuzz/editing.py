@@ -31,7 +31,7 @@ def trace_of(family: str) -> Trace:
     given = IDS
     if family == "vit":
         given = rng.normal(size=(config.image, config.image, config.channels))
-    elif family == "tst":
+    elif family in ("tst", "patchtst"):
         given = rng.normal(size=(config.channels, config.context))
     trace = dissect(filled(config), given)
     trace.read_again = given

@@ -49,6 +49,7 @@ SMALL = {
     "tst": ("tst", "series-classes", BLOCKS, {}),
     "tst series": ("tst", "masked-series", BLOCKS, {}),
     "tst values": ("tst", "series-values", BLOCKS, {}),
+    "patchtst": ("patchtst", "forecast", {**BLOCKS, "context": 12, "horizon": 4, "patch": 4}, {}),
 }
 
 
@@ -63,6 +64,8 @@ def small_recipe(name, folder, dropout=0.1, changes=None, **training):
         data = {**data, "corpus": str(write_images(folder))}
     if family == "tst":
         data = {**data, "corpus": str(write_series(folder, objective == "series-values"))}
+    if objective == "forecast":
+        data = {**data, "corpus": str(write_timeline(folder))}
     if objective.startswith("text-"):
         data = {**data, "corpus": str(write_texts(folder))}
     if objective in ("tags", "answers"):
@@ -104,6 +107,13 @@ def write_series(folder, numbers=False):
         values = ":".join(",".join(f"{value:.4f}" for value in channel) for channel in channels)
         lines.append(f"{values}:{channels.mean() if numbers else 'ab'[number % 2]}")
     file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def write_timeline(folder, length=120):
+    """Two waves along time."""
+    file = folder / "waves.npy"
+    np.save(file, np.sin(np.arange(2)[:, None] + 0.4 * np.arange(length)))
     return file
 
 

@@ -118,7 +118,7 @@ def test_classes_that_are_not_there_get_no_share_and_heads_without_a_bias_none()
 
 def test_features_are_for_linear_heads_and_need_scikit_learn(tmp_path, monkeypatch):
     first = small_recipe("bert", tmp_path)
-    with pytest.raises(WrongKind, match=r"features is for image-classes, .*, not for mlm\+nsp"):
+    with pytest.raises(WrongKind, match=r"features is for text-classes, .*, not for mlm\+nsp"):
         said_of(first, "bert", "features")
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtra, match=r"pip install 'vesalius\[transfer\]'"):

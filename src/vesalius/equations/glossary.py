@@ -205,7 +205,7 @@ IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
         "X": ("X", "embeddings, one column a patch"),
         "E": ("E", "projection of a patch"),
     },
-    "L.1": {
+    "L": {
         "A": ("A", "the update's matrix that the input goes through first"),
         "B": ("B", "the update's second matrix, zero at the beginning"),
         "alpha": (r"\alpha", "size of the update"),

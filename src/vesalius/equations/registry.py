@@ -111,7 +111,7 @@ class Equation:
         return tuple({symbol.name: symbol for symbol in found}.values())
 
     def _symbol(self, name: str, hint: Any) -> Symbol:
-        section = self.section[0] if self.beyond else self.section
+        section = self.section[0] if self.beyond else self.section  # P of P.3
         places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(section, {}), GLOSSARY)
         latex, meaning = next((place[name] for place in places if name in place), (name, ""))
         return Symbol(name, latex, meaning, _shape(hint))

@@ -51,7 +51,7 @@ def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, A
         "pooler": pooler,
         "mlm_head": promised.get("mlm_head", False) or "cls.predictions.transform.dense" in held,
         "nsp_head": promised.get("nsp_head", False) or "cls.seq_relationship" in held,
-        "labels": dialect.labels_of(theirs, shapes, promised),
+        "labels": dialect.labels_of(theirs, shapes, promised, "qa_outputs", "classifier"),
         "labelled": promised.get("labelled", guess),
     }
 

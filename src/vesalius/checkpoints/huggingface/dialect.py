@@ -89,14 +89,16 @@ def promised_by(theirs: Mapping[str, Any], classes: Mapping[str, Settings]) -> S
 
 
 def labels_of(
-    theirs: Mapping[str, Any], shapes: Mapping[str, Shape], promised: Mapping[str, Any]
+    theirs: Mapping[str, Any],
+    shapes: Mapping[str, Shape],
+    promised: Mapping[str, Any],
+    *heads: str,
 ) -> int:
-    """How many labels there are, by the file or by config.json."""
+    """How many labels one of these heads gives, by the file or by config.json."""
     names = theirs.get("id2label") or {}
     if not isinstance(names, dict):
         raise UnknownConfiguration(f"config.json says id2label {names!r}; expected an object")
-    heads = (shapes.get(f"{name}.weight") for name in ("qa_outputs", "classifier", "score"))
-    held: Shape = next(filter(None, heads), (0,))
+    held: Shape = next(filter(None, (shapes.get(f"{name}.weight") for name in heads)), (0,))
     if "labelled" not in promised:
         return held[0]
     return held[0] or len(names) or theirs.get("num_labels", 2)

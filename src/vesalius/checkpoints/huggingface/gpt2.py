@@ -64,7 +64,7 @@ CLASSES: dict[str, dict[str, Any]] = {
 
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """The label head that the class promises, or that the file holds."""
-    return {"labels": labels_of(theirs, shapes, promised_by(theirs, CLASSES))}
+    return {"labels": labels_of(theirs, shapes, promised_by(theirs, CLASSES), "score")}
 
 
 def _sayable(config: GPT2Config) -> dict[str, bool]:

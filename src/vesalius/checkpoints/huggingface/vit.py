@@ -39,7 +39,7 @@ def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, A
     promised = dialect.promised_by(theirs, CLASSES)
     return {
         "pooler": "pooler.dense.weight" in shapes,
-        "classes": dialect.labels_of(theirs, shapes, promised),
+        "classes": dialect.labels_of(theirs, shapes, promised, "classifier"),
         "masked_patch_head": "masked_patch_head" in promised or "decoder.0.weight" in shapes,
     }
 
