@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import subprocess
 import sys
 
@@ -388,6 +389,7 @@ def test_a_trace_that_is_damaged_is_named(tmp_path):
         {"ids": ...},
         {"ids": "123"},
         {"family": "\ud800"},
+        {"layers": math.inf},
     ):
         changed = {k: v for k, v in (whole | wrong).items() if v is not ...}
         description.write_text(json.dumps(changed))
