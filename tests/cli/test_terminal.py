@@ -1,7 +1,7 @@
 """Tables in a terminal: at 80 columns no number and no name is split."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -83,6 +83,11 @@ words = st.text(st.characters(categories=("Lu", "Nd", "Sm")), min_size=1, max_si
 prose = st.lists(words, min_size=1, max_size=12).map(" ".join)
 
 
+@example(
+    rows=[("0", Cell("0"), "0", "0" * 9), ("0" * 8, Cell("0"), "0", "0")],
+    width=20,
+    beneath=(2, 3),
+)
 @given(
     rows=st.lists(st.tuples(words, words.map(Cell), prose, prose), min_size=1, max_size=4),
     width=st.integers(20, 100),

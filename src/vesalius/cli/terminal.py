@@ -294,6 +294,7 @@ def laid_out(table: Table, console: "Console") -> "Text":
 
     Numbers and names are never split, since half of one reads like another.
     """
+    from rich.cells import cell_len
     from rich.text import Text
 
     grid = [[_text(cell) for cell in row] for row in table.rows]
@@ -315,8 +316,9 @@ def laid_out(table: Table, console: "Console") -> "Text":
         lines += _row(row, table, widths, gap, console)
         below = [row[i] for i in beneath if i not in widths and i < len(row) and row[i].plain]
         if below:
-            indent = 1 + gap + widths[0]
             flat = Text("   ").join(Text(" ").join(cell.split("\n")) for cell in below)
+            longest = max(map(cell_len, flat.plain.split()), default=0)
+            indent = max(1, min(1 + gap + widths[0], console.width - longest))
             for line in flat.wrap(console, console.width - indent):
                 line.rstrip()
                 lines.append(Text.assemble(" " * indent, line, style="dim"))
