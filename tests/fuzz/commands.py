@@ -31,8 +31,10 @@ SETTINGS = (*SETTINGS, "layers=99999999999999999999", "vocabulary=0", "training.
 SETTINGS = (*SETTINGS, "training.learning_rate=nan", "training.steps=none", "model.heads=[[", "a==")
 NUMBERS = ("0", "1", "2", "7", "-1", "1.5", "nan", "inf", "1e400", "x", "", "99999999999999999999")
 FEW = ("0", "1", "2", "7", "-1", "1.5", "x", "")
-LASTING = ("max_new_tokens", "samples", "words", "size", "threads", "batch", "length")
+LASTING = ("max_new_tokens", "samples", "words", "size", "threads", "batch", "length", "epochs")
 """Options whose large values are fine, and take as long as they say."""
+ENDLESS = ("explore",)
+"""Verbs that serve until they are interrupted."""
 RECIPE = """
 family = "lstm"
 objective = "next-token"
@@ -89,7 +91,7 @@ def _verbs(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[tuple[s
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from _verbs(command, (*words, name))
-        else:
+        elif name not in ENDLESS:
             yield (*words, name), command
 
 
