@@ -66,7 +66,7 @@ class Commands:
             settings = {"vocabulary": tokenizer.rows} if tokenizer else {}
             model = filled(small(family, **settings), dtype="float32")
             model.tokenizer = tokenizer
-            model.save(folder / family)
+            model.save(folder / f"a-{family}")  # a family alone is the name of a recipe
         (folder / "text.txt").write_text(f"{TEXT}\nIt rained.\n" * 20)
         (folder / "empty.txt").touch()
         (folder / "bytes.txt").write_bytes(bytes(range(256)))
@@ -116,8 +116,8 @@ def _said(random: Random, parameter: click.Parameter) -> list[str]:
 
 def _values(random: Random, parameter: click.Parameter) -> tuple[str, ...]:
     kind, name = parameter.type, parameter.name or ""
-    models = ("gpt2", "bert", "vit", "tst", "lstm")
-    files = ("text.txt", "empty.txt", "bytes.txt", "recipe.toml", "x.ts", "x.csv", "gpt2", "new")
+    models = ("a-gpt2", "a-bert", "a-vit", "a-tst", "a-lstm")
+    files = ("text.txt", "empty.txt", "bytes.txt", "recipe.toml", "x.ts", "x.csv", "a-gpt2", "new")
     if random.random() < 0.1:
         return random.choice((TEXTS, NAMES, LISTS, NUMBERS, models, files))
     if isinstance(kind, click.Choice):
