@@ -232,6 +232,11 @@ def test_the_command_line_finetunes_classifies_and_evaluates(backbones, table, t
     assert "steps = 3" in (mine / "recipe.toml").read_text()
     with pytest.raises(ImpossibleSetting, match="holds a run at step 3"):
         run("finetune", backbones["gpt2"], table, *columns, "--out", mine)
+    # Features are fitted in one step, and told like any other.
+    fitted = ("--strategy", "features", "--out", tmp_path / "features")
+    told = run("finetune", backbones["bert"], table, *columns, *fitted)
+    assert "accuracy on these" in told.out
+    assert "examples/s" in told.err
 
 
 @pytest.mark.parametrize(

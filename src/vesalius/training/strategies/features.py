@@ -76,7 +76,8 @@ class Features(Strategy):
                 head.bias.copy_(torch.from_numpy(fitted.bias))
         self.valid = valid
         loss = self._means(run, train)["loss"]
-        return {"loss": loss, "rate": 0.0, "norm": 0.0, "penalty": fitted.penalty}
+        told = {"loss": loss, "rate": 0.0, "norm": 0.0, "penalty": fitted.penalty}
+        return {**told, "examples": len(train.answers)}
 
     def validate(self, run: Run) -> dict[str, float]:
         return self._means(run, self.valid)

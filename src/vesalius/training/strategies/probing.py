@@ -10,6 +10,7 @@ import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ PENALTIES = tuple(10.0**power for power in range(4, -4, -1))
 """Weights of ½ ‖W‖² beside the sum of losses: 1/C of logistic regression."""
 LBFGS: dict[str, Any] = {"max_iter": 1000, "tol": 1e-6}
 """When a fit ends: after so many iterations, or at so small a slope of the mean loss."""
+ROUGH: dict[str, Any] = {"max_iter": 100, "tol": 1e-4, "warm_start": True}
+"""The same while penalties are compared, each beginning where the one before ended."""
 UNSEEN = -100.0
 """The logit of a class that no example to train on has."""
 
@@ -70,8 +73,17 @@ class Standard:
 _loss: Callable[[tuple[Any, ...]], float] = operator.itemgetter(0)
 
 
-def _best(train: Part, valid: Part, biased: bool, fit: Callable[..., Any], loss: Any) -> Fit:
+def _best(
+    train: Part,
+    valid: Part,
+    biased: bool,
+    fit: Callable[..., Any],
+    loss: Any,
+    rough: Callable[..., Any] | None = None,
+) -> Fit:
     """The fit whose penalty gives the lowest validation loss; of equals the largest penalty.
+
+    Where fits take long, ``rough`` ones are compared.
 
     Weaker penalties take longest; none is tried after two that were worse than the best.
     """
@@ -81,11 +93,14 @@ def _best(train: Part, valid: Part, biased: bool, fit: Callable[..., Any], loss:
     with warnings.catch_warnings():  # a fit that was cut short is judged like the others
         warnings.filterwarnings("ignore", "lbfgs failed to converge")
         for penalty in PENALTIES:
-            weight, bias = fit(z, penalty)
+            weight, bias = (rough or fit)(z, penalty)
             tried.append((loss(held_out @ weight.T + bias), weight, bias, penalty))
             if min(tried[-2:], key=_loss)[0] > min(tried, key=_loss)[0]:
                 break
-    return standard.folded(*min(tried, key=_loss)[1:])
+        _, weight, bias, penalty = min(tried, key=_loss)
+        if rough is not None:
+            weight, bias = fit(z, penalty)
+    return standard.folded(weight, bias, penalty)
 
 
 def logistic(train: Part, valid: Part, outputs: int, biased: bool) -> Fit:
@@ -98,9 +113,9 @@ def logistic(train: Part, valid: Part, outputs: int, biased: bool) -> Fit:
             f"all {len(train.answers):,} examples to train on have one class; expected two at least"
         )
 
-    def fit(z: Array, penalty: float) -> tuple[Array, Array]:
-        solver = LogisticRegression(C=1 / penalty, fit_intercept=biased, **LBFGS)
-        solver.fit(z, train.answers)
+    def fit(z: Array, penalty: float, solver: Any = None) -> tuple[Array, Array]:
+        solver = solver or LogisticRegression(fit_intercept=biased, **LBFGS)
+        solver.set_params(C=1 / penalty).fit(z, train.answers)
         found, offset = solver.coef_, np.broadcast_to(solver.intercept_, len(solver.coef_))
         if len(there) == 2:  # one row, for the second class against the first
             found, offset = np.concatenate([-found, found]) / 2, np.append(-offset, offset) / 2
@@ -116,7 +131,8 @@ def logistic(train: Part, valid: Part, outputs: int, biased: bool) -> Fit:
         total = top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
         return float((total - rows[np.arange(len(rows)), answers]).sum())
 
-    return _best(train, valid, biased, fit, loss)
+    searching = LogisticRegression(fit_intercept=biased, **ROUGH)
+    return _best(train, valid, biased, fit, loss, partial(fit, solver=searching))
 
 
 def ridge(train: Part, valid: Part, outputs: int, biased: bool) -> Fit:
