@@ -428,6 +428,7 @@ def test_the_nearest_words_are_those_of_the_nearest_columns(distance, query, rea
         [score for _, score in found], scores if distance == "euclidean" else 1 - np.array(scores)
     )
     assert similar(model, query, top=3, distance=distance) == found[:3]
+    assert similar(model, query, top=10**20, distance=distance) == found
 
 
 def test_the_end_of_texts_is_no_word(reading):

@@ -325,7 +325,8 @@ def _similar_words(model: Model, query: str, top: int, distance: str) -> list[Ne
     ranked = (int(i) for i in order(scores, distance) if int(i) not in left_out)
     # An embedding may have more rows than there are words.
     words = ((i, piece) for i in ranked if (piece := tokenizer.piece(i)))
-    return [Neighbour(piece, float(scores[i])) for i, piece in islice(words, top)]
+    some = islice(words, min(top, len(scores)))  # any number may be asked for
+    return [Neighbour(piece, float(scores[i])) for i, piece in some]
 
 
 def order(scores: Array, distance: str) -> Array:
