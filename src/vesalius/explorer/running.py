@@ -3,6 +3,7 @@
 Both end when the page leaves or says so. Tokens are drawn by the library's sampler and engine.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from vesalius.explorer import telling
 from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked
-from vesalius.explorer.runs import Run, Runs, Told
+from vesalius.explorer.runs import Run, Runs, Told, UnknownRun
 from vesalius.explorer.streaming import Events, Stop, Tell, attended
 from vesalius.families import family_of
 from vesalius.generation.decoding import generate
@@ -129,6 +130,8 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
         """Stop a run that is under way, or forget it."""
         if key in under_way:
             under_way[key].set()
+            with suppress(UnknownRun):  # or it is made already, and only told of
+                runs.forget(key)
         else:
             runs.forget(key)
         return Response(status_code=204)
