@@ -93,6 +93,7 @@ TRANSFORMERS = [
         {"mlm_head": False, "nsp_head": False, "pooler": False, "labels": 2, "labelled": "span"},
         {"H[2]", "z"},
     ),
+    ("bert", {"mlm_head": False, "nsp_head": False, "pooler": False}, {"H[0]", "H[2]", "mu[1,1]"}),
     ("vit", {}, {"H[0]", "H[2]", "mu[1,1]", "z"}),
     ("vit", {"classes": 0, "pooler": True}, {"H[2]"}),
     ("patchtst", {"end_padding": False}, {"H[0]", "H[1]", "mu[1,1]", "Omega_hat"}),

@@ -459,7 +459,6 @@ def test_a_config_that_cannot_be_read_is_refused(tmp_path, kind, changes, messag
         ("igpt", {"tied": False, "start_predicted": False}, "does not predict the start"),
         ("vit", {"masked_patch_head": True}, "two of classes, pooler and masked-patch head"),
         ("vit", {"pooler": True}, "pooler"),
-        ("bert", {"mlm_head": False, "nsp_head": False, "pooler": False}, "no class for a bert"),
     ],
 )
 def test_what_their_layout_cannot_say_is_refused(tmp_path, family, changes, message):
@@ -542,3 +541,11 @@ def test_what_our_configuration_has_no_word_for_is_kept(tmp_path):
     described = json.loads((tmp_path / "ours" / "config.json").read_text())
     kept = [described[key] for key in ("pad_token_id", "id2label", "classifier_dropout")]
     assert kept == [3, labels, 0.25]
+
+
+def test_a_bert_without_heads_is_their_model_without_a_pooler(tmp_path):
+    model = filled(small("bert", mlm_head=False, nsp_head=False, pooler=False))
+    model.save(tmp_path / "new", layout="huggingface")
+    said = json.loads((tmp_path / "new" / "config.json").read_text())
+    assert said["architectures"] == ["BertModel"]
+    assert not load(tmp_path / "new").config.pooler

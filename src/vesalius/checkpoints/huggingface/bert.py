@@ -6,7 +6,6 @@ from typing import Any
 from vesalius.checkpoints.huggingface import dialect
 from vesalius.checkpoints.layout import Shape
 from vesalius.checkpoints.tables import Row, both
-from vesalius.errors import UnknownConfiguration
 from vesalius.families.bert import BertConfig
 
 CLASSES: dict[str, dict[str, Any]] = {
@@ -66,19 +65,17 @@ def class_of(config: BertConfig) -> str:
         if has.get("labelled") == labelled
         if (theirs := {head for head in HEADS if has.get(head)}) <= ours
     }
-    if fitting:  # words count for more than the pooler, which only the next sentence is told from
-        return max(fitting, key=lambda name: (len(fitting[name]), "mlm_head" in fitting[name]))
-    raise UnknownConfiguration(
-        f"Hugging Face has no class for a bert with {', '.join(sorted(ours)) or 'no heads'}"
-        f"{' and labels' if config.labels else ''}; "
-        f"it has pooler, mlm_head and nsp_head together, or mlm_head alone, among others"
-    )
+    if not fitting:
+        return "BertModel"  # made with add_pooling_layer=False
+    # Words count for more than the pooler, which only the next sentence is told from.
+    return max(fitting, key=lambda name: (len(fitting[name]), "mlm_head" in fitting[name]))
 
 
 def outputs(config: BertConfig) -> dict[str, str]:
     logits = "z" if config.labels else "Z" if config.mlm_head else "z_C"
     both = {"prediction_logits": "Z", "seq_relationship_logits": "z_C"}
-    return {"pooler_output": "h_C", "logits": logits, **both}
+    pooled = {"pooler_output": "h_C"} if config.pooler else {}
+    return {**pooled, "logits": logits, **both}
 
 
 BERT = dialect.Dialect(
