@@ -226,3 +226,11 @@ def test_a_verb_without_its_arguments_says_how_it_is_used_and_what_is_missing(pa
     assert done.stderr.startswith(f"Usage: vesalius {' '.join(path)} [OPTIONS] ")
     assert "\nvesalius: Missing " in done.stderr
     assert done.stdout == ""
+
+
+def test_a_full_disk_is_told_with_its_file_and_without_a_number(capsys):
+    def full():
+        raise OSError(28, "No space left on device", "vectors.npy")
+
+    assert package._guarded(full) == 3
+    assert capsys.readouterr().err == "vesalius: vectors.npy: No space left on device\n"

@@ -145,7 +145,15 @@ def _guarded(run: Callable[[], object]) -> int:
         package = (error.name or "").partition(".")[0]
         return _fail(str(missing(package) if package in EXTRAS else error), 3)
     except OSError as error:
-        return _fail(str(error), 3)
+        return _fail(_told(error), 3)
+
+
+def _told(error: OSError) -> str:
+    """What the system says, with the file where it names one, and without its number."""
+    if not error.strerror or not error.errno:
+        return str(error)  # a sentence of our own, or of a library
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{error.strerror}"
 
 
 def _usage(error: click.ClickException) -> str:
