@@ -163,6 +163,7 @@ def test_transposed_matrices_are_called_transposed(tmp_path):
     for seen in (repr(vs.inspect(tmp_path)), shown("count", str(tmp_path))):
         assert "transposed: " in seen
         assert "misshapen" not in seen
+    assert "as many as the formula, but:" in " ".join(seen.split())
 
 
 def test_a_head_that_only_the_class_promises_is_advised_on(tmp_path):

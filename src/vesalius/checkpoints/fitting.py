@@ -178,7 +178,8 @@ class Held:
         )
         more = self.total - formula
         than = "more than" if more > 0 else "fewer than"
-        verdict = f"{abs(more):,} {than} the formula" if more else "as the formula says"
+        even = "as many as the formula, but:" if self.differences else "as the formula says"
+        verdict = f"{abs(more):,} {than} the formula" if more else even
         said = f"{many}: {self.total:,} numbers in {self.tensors} tensors, {precisions}; {verdict}"
         groups = grouped(self.differences)
         width = max((len(f"{n:+,}") for _, n in groups), default=0)

@@ -76,5 +76,6 @@ def require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> 
     # What is not part of the state, such as the mask that old files carry, may hold what it likes.
     if bad and not all(np.isfinite(array).all() for array in state.values()):
         raise NotFinite(
-            f"NaN or infinity in {', '.join(bad)}; to load it nevertheless say allow_non_finite"
+            f"NaN or infinity in {', '.join(bad)}; vesalius inspect counts them, and "
+            f"vs.load(..., allow_non_finite=True) in Python loads it nevertheless"
         )
