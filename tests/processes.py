@@ -1,8 +1,8 @@
 """The command line as people and scripts run it: a process with its output and exit code.
 
-Loading Python and PyTorch takes longer than most commands do. So a process that has loaded both,
-and done nothing else, waits and forks for each command. A command with an environment that says how
-Python starts, or with another option of a process, starts from nothing.
+Loading Python, PyTorch and Numba takes longer than most commands do. So a process that has loaded
+them, and done nothing else, waits and forks for each command. A command with an environment that
+says how Python starts, or with another option of a process, starts from nothing.
 """
 
 import atexit
@@ -40,12 +40,12 @@ def scripts(script, *arguments, environments=({},)):
     return _server().run([str(script), *arguments], environments)
 
 
-def code(text, *arguments):
+def code(text, *arguments, **environment):
     """A process that runs this code."""
     with TemporaryDirectory() as folder:
         script = Path(folder) / "code.py"
         script.write_text(text, encoding="utf-8")
-        return scripts(script, *arguments)[0]
+        return scripts(script, *arguments, environments=[environment])[0]
 
 
 def shown(*arguments):
@@ -124,12 +124,13 @@ class Server:
 
 def serve():
     """The process that waits, on its own side."""
+    import numba  # noqa: F401
     import torch.distributed.fsdp  # noqa: F401
 
     import vesalius.cli
     import vesalius.dissection
     import vesalius.generation
-    import vesalius.training  # noqa: F401
+    import vesalius.training.loop  # noqa: F401
 
     for line in sys.stdin:
         children = [_forked(request) for request in json.loads(line)]

@@ -1,10 +1,7 @@
 """Hugging Face names: found in the cache without a network, refused clearly where they are not."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from processes import code
 
 import vesalius
 from vesalius.errors import Unreachable
@@ -23,36 +20,31 @@ def cache(tmp_path):
     return tmp_path
 
 
-def run(cache, code, **environment):
-    home = {"HF_HOME": str(cache), "HF_HUB_CACHE": str(cache / "hub"), **environment}
-    return subprocess.run(
-        [sys.executable, "-c", f"import vesalius as vs\n{code}"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **home},
-        timeout=600,
-    )
+def run(cache, text, **environment):
+    """Where the cache is, huggingface_hub asks once in a process."""
+    home = {"HF_HOME": str(cache), "HF_HUB_CACHE": str(cache / "hub")}
+    return code(f"import vesalius as vs\n{text}", **home, **environment)
 
 
 def test_a_model_in_the_cache_is_loaded_by_its_name(cache):
-    code = "print(vs.load('someone/tiny-gpt2', local_files_only=True).config.vocabulary)"
-    assert run(cache, code).stdout == "9\n"
+    text = "print(vs.load('someone/tiny-gpt2', local_files_only=True).config.vocabulary)"
+    assert run(cache, text).stdout == "9\n"
     offline = "print(vs.load('someone/tiny-gpt2').config.vocabulary)"
     assert run(cache, offline, HF_HUB_OFFLINE="1").stdout == "9\n"
 
 
 def test_a_revision_is_taken_by_its_name(cache):
-    code = "print(vs.load('someone/tiny-gpt2', revision={!r}, local_files_only=True).family)"
-    assert run(cache, code.format(REVISION)).stdout == "gpt2\n"
-    missing = run(cache, code.format("f" * 40))
+    text = "print(vs.load('someone/tiny-gpt2', revision={!r}, local_files_only=True).family)"
+    assert run(cache, text.format(REVISION)).stdout == "gpt2\n"
+    missing = run(cache, text.format("f" * 40))
     assert "Unreachable" in missing.stderr
 
 
 def test_a_local_folder_comes_before_the_hub(cache, tmp_path):
     folder = tmp_path / "someone" / "tiny-gpt2"
     vesalius.create("lstm", embedding=4, vocabulary=5).save(folder)
-    code = f"import os; os.chdir({str(tmp_path)!r}); print(vs.load('someone/tiny-gpt2').family)"
-    assert run(cache, code).stdout == "lstm\n"
+    text = f"import os; os.chdir({str(tmp_path)!r}); print(vs.load('someone/tiny-gpt2').family)"
+    assert run(cache, text).stdout == "lstm\n"
 
 
 @pytest.mark.parametrize(
@@ -70,8 +62,8 @@ def test_a_local_folder_comes_before_the_hub(cache, tmp_path):
 def test_a_named_size_is_found_under_the_name_it_is_published_by(cache, name, published):
     (held,) = (cache / "hub").iterdir()
     held.rename(cache / "hub" / f"models--{published.replace('/', '--')}")
-    code = f"print(vs.load({name!r}, local_files_only=True).config.vocabulary)"
-    assert run(cache, code).stdout == "9\n"
+    text = f"print(vs.load({name!r}, local_files_only=True).config.vocabulary)"
+    assert run(cache, text).stdout == "9\n"
 
 
 def test_the_hub_is_asked_for_the_published_name(monkeypatch):

@@ -1,12 +1,12 @@
 """A family of another package: installed, and then used as any other is."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import code
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gru"
 RECIPE = """
@@ -29,6 +29,12 @@ batch = 4
 evaluate_every = 6
 validate_on = 4
 """
+COMMAND = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))  # as PYTHONPATH has it
+from vesalius.__main__ import main
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +44,9 @@ def installed(tmp_path_factory):
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target"]
     pip = [sys.executable, "-m", "pip", "install", *options, str(folder), str(EXAMPLE)]
     subprocess.run(pip, check=True, capture_output=True)
-    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": paths}
 
-    def run(*arguments, **options):
-        command = [sys.executable, "-m", "vesalius", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, **options)
+    def run(*arguments):
+        done = code(COMMAND, str(folder), *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -54,7 +57,7 @@ def installed(tmp_path_factory):
 def trained(installed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("gru")
     (folder / "gru.toml").write_text(RECIPE)
-    installed("train", "gru.toml", "--out", "run", cwd=folder)
+    installed("train", str(folder / "gru.toml"), "--out", str(folder / "run"))
     return str(folder / "run" / "model")
 
 
