@@ -64,14 +64,17 @@ def test_the_effect_of_a_step_is_that_of_an_edit(name):
             assert found.probabilities[at] == pytest.approx(odds, abs=1e-5)
 
 
-def test_without_the_head_that_sees_shook_the_word_head_is_lost():
-    found = vs.ablate(GPT(), TEXT, target=" head")
-    assert (round(found.clean, 4), round(found.clean_probability, 4)) == (9.0947, 0.4117)
+def test_every_head_is_told_by_what_the_target_would_be_without_it():
+    found, row = vs.ablate(GPT(), TEXT, target=" head"), GPT().tokenizer.id_of(" head")
+    clean, cut = trace("gpt"), vs.dissect(GPT(), TEXT, edit={"P[3,4]": vs.zero})
+    assert found.clean == pytest.approx(clean["Z"][row, -1])
+    assert found.clean_probability == pytest.approx(clean["Y_hat"][row, -1])
     assert found.effects.shape == (4, 4)
     assert found.axes == ("layer", "head")
     assert found.names[2, 3] == "P[3,4]"
-    assert found.probabilities[2, 3] == pytest.approx(0.14835, abs=1e-4)
-    assert found.ranked()[0] == ("P[3,4]", (2, 3))
+    assert found.probabilities[2, 3] == pytest.approx(cut["Y_hat"][row, -1], abs=1e-5)
+    name, at = found.ranked()[0]
+    assert (name, abs(found.effects[at])) == (found.names[at], np.abs(found.effects).max())
 
 
 @pytest.mark.parametrize(

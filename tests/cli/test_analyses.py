@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from processes import is_complaint, shown, vesalius
 
+import vesalius as vs
+
 
 def test_unfold_tells_the_terms_of_a_number():
     told = json.loads(shown("unfold", "gpt", "He shook his", "Z", "769", "2", "--json"))
@@ -18,7 +20,8 @@ def test_lens_shows_every_depth_and_the_target(tmp_path):
         assert word in text
     file = tmp_path / "lens.png"
     told = json.loads(shown("lens", "gpt", "He shook his", "--json", "--plot", str(file)))
-    assert told["likeliest"][-1][-1][0]["name"] == " head"
+    best = vs.dissect("gpt", "He shook his").likeliest(1)[0][1]
+    assert told["likeliest"][-1][-1][0]["name"] == best
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
@@ -111,11 +114,12 @@ def test_diff_names_what_moved_and_what_diverges(tmp_path):
 def test_ablate_tells_the_heads_by_the_size_of_their_effect(tmp_path):
     file = tmp_path / "heads.svg"
     text = shown("ablate", "gpt", "He shook his", "--target", " head", "--plot", str(file))
-    assert "' head': logit 9.0947, probability 0.4117; each step in turn by zero" in text
-    rows = [line for line in text.splitlines() if "P[" in line]
-    assert len(rows) == 16
-    assert rows[0].split()[0] == "P[3,4]"
-    assert rows[0].split()[-1].startswith("0.148")
+    found = vs.ablate("gpt", "He shook his", target=" head")
+    clean = f"logit {found.clean:.4f}, probability {found.clean_probability:.4f}"
+    assert f"' head': {clean}; each step in turn by zero" in text
+    rows = [line.split() for line in text.splitlines() if "P[" in line]
+    assert [row[0] for row in rows] == [name for name, _ in found.ranked()]
+    assert float(rows[0][-1]) == pytest.approx(found.probabilities[found.ranked()[0][1]], abs=1e-4)
     assert file.read_text().startswith("<svg")
 
 
@@ -129,7 +133,9 @@ def test_ablate_as_json_of_other_steps_and_the_difference_of_two_words():
 
 def test_patch_tells_which_values_bring_the_answer_back(tmp_path):
     text = shown("patch", "gpt", "He shook his", "He opened his")
-    assert "' head': logit 9.0947 (probability 0.4117) clean, 6.9599" in text
+    whole = vs.patch("gpt", "He shook his", "He opened his")
+    clean = f"logit {whole.clean:.4f} (probability {whole.clean_probability:.4f}) clean"
+    assert f"{whole.target.label}: {clean}, {whole.corrupted:.4f}" in text
     found = json.loads(shown("patch", "gpt", "He shook his", "He opened his", "--whole", "--json"))
     assert found["positions"] == ["all"]
     assert found["patches"][0]["normalised"] == pytest.approx(1, abs=1e-4)
