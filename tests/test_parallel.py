@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from processes import SECONDS
 
 from vesalius.parallel import parallel_map
 
@@ -59,4 +60,4 @@ assert number > 100, number
 
 
 def test_an_interrupt_at_any_instruction_leaves_nothing_waiting():
-    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=SECONDS)
