@@ -5,8 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ found = explorer(port=0, page=Path(sys.argv[1]), **settings)
 print(json.dumps(found.to_json()), flush=True)
 found.run()
 """
+SECONDS = 600  # after which a server hangs; a busy machine is slow
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -45,10 +48,13 @@ class Served:
         return {"cookie": f"vesalius-{self.port}={self.token}"}
 
     def client(self, **settings: Any) -> httpx.Client:
+        """Without the list of who signs certificates, which takes longer to read than to ask."""
         headers = {**self.cookie, **settings.pop("headers", {})}
-        return httpx.Client(base_url=self.base, headers=headers, timeout=120, **settings)
+        how = {"timeout": SECONDS, "verify": False, **settings}
+        return httpx.Client(base_url=self.base, headers=headers, **how)
 
 
+@contextmanager
 def served_from(page: Path, **settings: Any) -> Iterator[Served]:
     """A server with settings; ``long`` are the bytes from which a run keeps states alone."""
     command = [sys.executable, "-c", SERVE, str(page), json.dumps(settings)]
@@ -59,7 +65,7 @@ def served_from(page: Path, **settings: Any) -> Iterator[Served]:
         yield Served(said["port"], said["token"])
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +74,26 @@ def settings() -> dict[str, Any]:
     return {}
 
 
-@pytest.fixture(scope="module")
-def served(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The server; where the page is not built, with one in its place."""
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Served]]:
+    """A server for each kind of settings; where the page is not built, with one in its place."""
     page = PAGE
     if not (PAGE / "index.html").exists():
         page = tmp_path_factory.mktemp("page")
         (page / "index.html").write_text("<!doctype html><title>Vesalius</title>")
-    yield from served_from(page, **settings)
+    with ExitStack() as opened:
+
+        @cache
+        def server(kind: str) -> Served:
+            return opened.enter_context(served_from(page, **json.loads(kind)))
+
+        yield lambda **settings: server(json.dumps(settings, sort_keys=True))
+
+
+@pytest.fixture(scope="module")
+def served(settings: dict[str, Any], servers: Callable[..., Served]) -> Served:
+    """The server that modules with these settings share: starting one takes seconds."""
+    return servers(**settings)
 
 
 @pytest.fixture(scope="module")
