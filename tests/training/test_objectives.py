@@ -349,7 +349,9 @@ def test_parts_of_masked_text_differ_in_how_much_they_ask(tmp_path):
     assert len(set(chosen)) > 1
 
 
-@pytest.mark.parametrize("name", ["vit", "ffnn", "gpt2", "lstm"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "lstm", *(pytest.param(n, marks=pytest.mark.slow) for n in ("vit", "ffnn"))]
+)
 def test_a_compiled_network_computes_the_same(name, tmp_path, monkeypatch):
     compiler = functools.partial(torch.compile, backend="aot_eager")  # needs no compiler for C
     monkeypatch.setattr(torch, "compile", compiler)

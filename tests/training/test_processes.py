@@ -74,14 +74,27 @@ def test_two_processes_under_torchrun_lose_as_much_as_one(alone, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "parallel"), [("gpt2", "ddp"), ("gpt2", "fsdp"), ("bert", "ddp"), ("lstm", "ddp")]
+    ("name", "parallel"),
+    [
+        ("gpt2", "ddp"),
+        ("gpt2", "fsdp"),
+        ("bert", "ddp"),
+        pytest.param("lstm", "ddp", marks=pytest.mark.slow),
+    ],
 )
 def test_two_processes_lose_as_much_as_one(name, parallel, alone, tmp_path):
     assert same(alone(name), run(2, name, tmp_path, tmp_path / "two", parallel))
 
 
-@pytest.mark.parametrize(("first", "then"), [(2, 1), (1, 2)])
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize(
+    ("parallel", "first", "then"),
+    [
+        ("ddp", 2, 1),
+        ("fsdp", 2, 1),
+        ("fsdp", 1, 2),
+        pytest.param("ddp", 1, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_what_some_saved_others_go_on_with(parallel, first, then, alone, tmp_path):
     whole = alone("gpt2")
     folder = run(first, "gpt2", tmp_path, tmp_path / "part", parallel, until=10)
