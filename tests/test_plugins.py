@@ -85,3 +85,18 @@ def test_it_generates_on_the_reference_engine(installed, trained):
     given = f"3 1 4 {ids[0]}"
     trace = json.loads(installed("dissect", trained, "--ids", given, "--json"))
     assert trace["likeliest"][0]["id"] == ids[1]  # as the equations have it, the state carried
+
+
+def test_its_numbers_are_taken_apart_by_its_own_rules(installed, trained):
+    made = json.loads(installed("unfold", trained, "3 1 4", "d[2,3]", "5", "--json"))
+    assert [factor["name"] for factor in made["terms"][0]["factors"]] == ["n[2,3]", "z[2,3]"]
+    assert abs(made["difference"]) < 1e-6
+    told = json.loads(installed("attribute", trained, "3 1 4", "--json"))
+    assert {part["name"] for part in told["parts"]} == {"d[2,1]", "d[2,2]", "d[2,3]"}
+    assert abs(sum(part["share"] for part in told["parts"]) - told["value"]) < 1e-6
+    units = json.loads(installed("gates", trained, "3 1 4", "--json"))
+    assert (units["symbols"], units["memory"]) == (["z", "u", "n", "r", "d", "h"], "h")
+    depths = json.loads(installed("lens", trained, "3 1 4", "--json"))["depths"]
+    assert depths == ["X", "h[1]", "h[2]"]
+    found = json.loads(installed("gradient", trained, "3 1 4", "--json"))
+    assert {"r[1,2]", "z[1,1]", "u[2,2]", "n[2,3]", "d[1,3]"} <= {s["name"] for s in found["steps"]}

@@ -6,22 +6,30 @@ counting it imports neither NumPy nor PyTorch.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.checkpoints.layout import EMBEDDING, OUTPUT, SAME, Row, gate
-from vesalius.equations import OneHot, distributions, embed, logits, sigmoid
+from vesalius.checkpoints.layout import EMBEDDING, LABEL_HEAD, OUTPUT, SAME, Row, gate
+from vesalius.equations import OneHot, distributions, embed, last_label_logits, logits, sigmoid
 from vesalius.equations.parameters import part
 from vesalius.equations.registry import formula
+from vesalius.equations.rules import Sum
 from vesalius.equations.tracing import at
 from vesalius.families import rnn
 from vesalius.families.costs import Memory
 from vesalius.families.family import Lazy, Size
-from vesalius.families.recurrent import RecurrentConfig, recurrent_components, recurrent_operations
+from vesalius.families.recurrent import (
+    RecurrentConfig,
+    output_memory,
+    recurrent_components,
+    recurrent_operations,
+)
 from vesalius.generation.engines.reference import RecurrentSession
+
+Vector = Float[Array, " d_o"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,24 +65,98 @@ class GRULM:
     )
     U: Float[Array, "V d_o"] | None = part(when="untied")
     b_U: Float[Array, " V"] | None = part(when="output_bias")
+    W_Y: Float[Array, "labels d_o"] | None = part(when="labels")
 
 
-class State(NamedTuple):
-    r: Float[Array, " d_o"]
-    z: Float[Array, " d_o"]
-    h: Float[Array, " d_o"]
+def sum_of(letter: str, *more: str) -> list[str]:
+    """The terms of a gate, as rules write them: what comes from below, and the bias."""
+    return [f"Phi[l].W_{letter} @ h[l-1,i]|X:i", f"Phi[l].b_{letter}", *more]
 
 
-@formula("GRU", r"h_i = (1 - z_i) \odot n_i + z_i \odot h_{i-1}", gives=("r", "z", "h"))
-def gru(Phi_l: GRU, h_below: Float[Array, " d_i"], h_before: Float[Array, " d_o"]) -> State:
-    """One time step of a GRU layer: what is reset, what is kept, and the new state.
+@formula(
+    "GRU.1",
+    r"r_i = \sigma(W^R x_i + U^R h_{i-1} + b^R)",
+    gives="r",
+    rule=Sum(*sum_of("R", "Phi[l].U_R @ h[l,i-1]"), g=sigmoid),
+)
+def reset_gate(Phi_l: GRU, x: Float[Array, " d_i"], h: Vector) -> Vector:
+    """What share of the state takes part in the candidate.
 
-    hᵢ = (1 − zᵢ) ⊙ tanh(W_N x + b_N + rᵢ ⊙ U_N hᵢ₋₁) + zᵢ ⊙ hᵢ₋₁
+    rᵢ = σ(W_R xᵢ + U_R hᵢ₋₁ + b_R)
     """
-    r = sigmoid(Phi_l.W_R @ h_below + Phi_l.U_R @ h_before + Phi_l.b_R)
-    z = sigmoid(Phi_l.W_Z @ h_below + Phi_l.U_Z @ h_before + Phi_l.b_Z)
-    n = np.tanh(Phi_l.W_N @ h_below + Phi_l.b_N + r * (Phi_l.U_N @ h_before))
-    return State(r, z, (1 - z) * n + z * h_before)
+    return sigmoid(Phi_l.W_R @ x + Phi_l.U_R @ h + Phi_l.b_R)
+
+
+@formula(
+    "GRU.2",
+    r"z_i = \sigma(W^Z x_i + U^Z h_{i-1} + b^Z)",
+    gives="z",
+    rule=Sum(*sum_of("Z", "Phi[l].U_Z @ h[l,i-1]"), g=sigmoid),
+)
+def update_gate(Phi_l: GRU, x: Float[Array, " d_i"], h: Vector) -> Vector:
+    """What share of the state is kept.
+
+    zᵢ = σ(W_Z xᵢ + U_Z hᵢ₋₁ + b_Z)
+    """
+    return sigmoid(Phi_l.W_Z @ x + Phi_l.U_Z @ h + Phi_l.b_Z)
+
+
+@formula("GRU.3", r"u_i = U^N h_{i-1}", gives="u", rule=Sum("Phi[l].U_N @ h[l,i-1]"))
+def recalled(Phi_l: GRU, h: Vector) -> Vector:
+    """What the state gives to the candidate.
+
+    uᵢ = U_N hᵢ₋₁
+    """
+    return Phi_l.U_N @ h
+
+
+@formula(
+    "GRU.4",
+    r"n_i = \tanh(W^N x_i + b^N + r_i \odot u_i)",
+    gives="n",
+    rule=Sum(*sum_of("N", "u[l,i] * r[l,i]"), g=np.tanh),
+)
+def new_state(Phi_l: GRU, x: Float[Array, " d_i"], r: Vector, u: Vector) -> Vector:
+    """The candidate: what the state would be if nothing were kept.
+
+    nᵢ = tanh(W_N xᵢ + b_N + rᵢ ⊙ uᵢ)
+    """
+    return np.tanh(Phi_l.W_N @ x + Phi_l.b_N + r * u)
+
+
+@formula(
+    "GRU.5",
+    r"d_i = (1 - z_i) \odot n_i",
+    gives="d",
+    rule=Sum("n[l,i] * one_minus(z[l,i])"),
+)
+def newly_added(z: Vector, n: Vector) -> Vector:
+    """What this time step adds to the state.
+
+    dᵢ = (1 − zᵢ) ⊙ nᵢ
+    """
+    return (1 - z) * n
+
+
+@formula(
+    "GRU.6",
+    r"h_i = d_i + z_i \odot h_{i-1}",
+    gives="h",
+    rule=Sum("d[l,i]", "h[l,i-1] * z[l,i]"),
+)
+def updated(d: Vector, z: Vector, h: Vector) -> Vector:
+    """The state: what is added, and what is kept of the one before.
+
+    hᵢ = dᵢ + zᵢ ⊙ hᵢ₋₁
+    """
+    return d + z * h
+
+
+def gru(Phi_l: GRU, x: Float[Array, " d_i"], h: Vector) -> Vector:
+    """One time step of a GRU layer."""
+    z = update_gate(Phi_l, x, h)
+    n = new_state(Phi_l, x, reset_gate(Phi_l, x, h), recalled(Phi_l, h))
+    return updated(newly_added(z, n), z, h)
 
 
 def run(theta: GRULM, Omega: OneHot, symbols: dict[str, Any]) -> None:
@@ -83,17 +165,19 @@ def run(theta: GRULM, Omega: OneHot, symbols: dict[str, Any]) -> None:
         h, states = np.zeros_like(Phi_l.b_R), []
         for i, h_below in enumerate(H.T, 1):
             with at(layer=l, time=i):
-                h = gru(Phi_l, h_below, h).h
+                h = gru(Phi_l, h_below, h)
             states.append(h)
         H = np.stack(states, axis=1)
     distributions(logits(theta.E.T if theta.U is None else theta.U, H, theta.b_U))
+    if theta.W_Y is not None:
+        last_label_logits(theta.W_Y, H[:, -1])
 
 
 # The network, and sequences that are decoded ----------------------------------------------------
 
 
 def network(config: GRUConfig) -> Any:
-    """PyTorch's fused kernel in the house of the recurrent networks."""
+    """PyTorch's fused kernel among the recurrent networks; gradients want its steps by name."""
     import torch
 
     from vesalius.models.recurrent import RecurrentNetwork
@@ -104,6 +188,13 @@ def network(config: GRUConfig) -> Any:
         def run(self, x: Any, state: Any) -> Any:
             x, after = torch.gru(x, state[0], *self._kernel_arguments())
             return x, (after,)
+
+        def time_step(self, layer: Any, x: Any, state: Any, keep: Any) -> Any:
+            below, before = layer.input(x).chunk(3, -1), layer.recurrent(state[0]).chunk(3, -1)
+            r = keep("r", torch.sigmoid(below[0] + before[0]))
+            z = keep("z", torch.sigmoid(below[1] + before[1]))
+            n = keep("n", torch.tanh(below[2] + r * keep("u", before[2])))
+            return (keep("h", keep("d", (1 - z) * n) + z * state[0]),)
 
     return GRUNetwork(config)
 
@@ -139,6 +230,7 @@ LAYOUT = [
     ),
     OUTPUT,
     Row("b_U", "output_bias", SAME),
+    LABEL_HEAD,
 ]
 
 FAMILY = replace(
@@ -161,7 +253,7 @@ FAMILY = replace(
     activation_memory=lambda config: [
         Memory("embeddings", "n d_e"),
         Memory("gates, candidate, its reset part, state", "5 n d_o", times="L"),
-        Memory("log-probabilities", "n |V|"),
+        *output_memory(config),
     ],
     parameters=Lazy("gru_family:GRULM"),
     run=Lazy("gru_family:run"),

@@ -44,6 +44,15 @@ def test_the_tensors_that_are_watched_hold_the_values_of_the_trace(name):
         np.testing.assert_allclose(watched.value.detach(), expected[step], rtol=1e-9, atol=1e-10)
 
 
+def test_a_pair_of_texts_is_read_with_its_segments():
+    bert = specimen("bert", double=True)
+    expected = vs.dissect(bert, ("He shook his head.", "She [MASK]."))
+    seen = watch(bert, expected)
+    assert set(expected) - set(seen) <= {*WITHOUT}
+    for step, watched in seen.items():
+        np.testing.assert_allclose(watched.value.detach(), expected[step], rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize("cells", [1, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_gradients_are_finite_differences_through_the_equations(name, cells):

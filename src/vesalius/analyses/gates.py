@@ -14,6 +14,7 @@ import numpy as np
 from vesalius import arguments, pictures
 from vesalius.equations.parameters import Array, Elman
 from vesalius.errors import WrongKind, WrongLength
+from vesalius.families import FAMILIES
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace
 from vesalius.views import Part, Table, counted, short
@@ -221,7 +222,7 @@ class Gates(Pictured):
         """The memory of the units that hold most, over time."""
         held = self[self.memory]
         units = np.argsort(-np.abs(held).max(axis=1), kind="stable")[:SHOWN]
-        title = f"{self._headline()}; {self.memory} of those that hold most"
+        title = f"{self._headline()}; {self.memory} of the units that hold most"
         return pictures.grid(held[units], [f"unit {k}" for k in units], self.tokens, title)
 
     def to_json(self) -> dict[str, Any]:
@@ -244,15 +245,17 @@ def gates(trace: Trace, layer: int | None = None) -> Gates:
     what comes from below, with the bias: the state is the activation of their sum.
     """
     if not any(step.symbol == "h" and "time" in step.place for step in trace.steps):
+        having = ", ".join(name for name, family in FAMILIES.items() if family.carries_state)
         raise WrongKind(
-            f"{trace.family} has no gates; families that have states over time: rnn, lstm"
+            f"{trace.family} has no gates; families that have states over time: {having}"
         )
     layers = trace.graph.layers
     layer = layers if layer is None else arguments.whole("layer", layer, least=1)
     if layer > layers:
         raise WrongLength(f"expected a layer from 1 to {layers}, got {layer}")
-    n = sum(1 for step in trace.steps if step.symbol == "h" and step.place["layer"] == layer)
-    symbols = [x for x in LSTM if f"{x}[{layer},1]" in trace]
+    there = [s.symbol for s in trace.steps if "time" in s.place and s.place["layer"] == layer]
+    n, others = there.count("h"), [x for x in dict.fromkeys(there) if x not in LSTM]
+    symbols = [*others, *(x for x in LSTM if x in there)]
     found = {
         x: np.stack([trace[f"{x}[{layer},{i}]"] for i in range(1, n + 1)], axis=1) for x in symbols
     }
@@ -265,7 +268,10 @@ def gates(trace: Trace, layer: int | None = None) -> Gates:
 def _elman(trace: Trace, layer: int, h: Array) -> dict[str, Array]:
     """What the state of an Elman layer is made of."""
     if trace.model is None:
-        raise WrongKind("a trace read from a file has no parameters; say which model made it")
+        raise WrongKind(
+            "a trace read from a file has no parameters; say which model made it: "
+            "read_trace(file, model=...)"
+        )
     Phi = trace.model.parameters.Phi[layer - 1]
     assert isinstance(Phi, Elman)
     before = np.concatenate([np.zeros_like(h[:, :1]), h[:, :-1]], axis=1)

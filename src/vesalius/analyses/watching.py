@@ -20,19 +20,13 @@ from torch.overrides import TorchFunctionMode
 from vesalius.equations.parameters import Array
 from vesalius.families import family_of
 from vesalius.model import Model, require_shared
-from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.labels import results
-from vesalius.models.recurrent import ElmanNetwork, LSTMNetwork
+from vesalius.models.recurrent import Keep, State
 from vesalius.peers import batch_of
 from vesalius.traces import Trace
 
 View = Callable[[Tensor], Tensor]
 """How the paper sees a tensor of the network."""
-Keep = Callable[[str, Tensor], Tensor]
-State = tuple[Tensor, ...]
-"""What a recurrent layer hands on: h, and c in an LSTM."""
-TimeStep = Callable[[Any, Tensor, State, Keep], State]
-"""One time step of a layer: from its input and the state before to the state after."""
 DISTRIBUTIONS = {"Z": "Y_hat", "z": "y_hat", "z_C": "y_hat_C"}
 """Logits, and their softmax, which the networks leave to the loss."""
 
@@ -93,11 +87,11 @@ def backward(step: Watched, cells: Iterable[tuple[tuple[int, ...], float]]) -> N
 
 
 def _input(model: Model, trace: Trace, real: Array | None) -> list[Tensor]:
-    """One input as a batch; a series is padded where the equations pad it."""
-    given = trace.graph.given
+    """One input as a batch, with the segments of a pair; a series is padded as in the equations."""
+    given, segments = trace.graph.given, trace.graph.segments
     assert given is not None
     if family_of(model.config).reads != "series":
-        return [batch_of(model, given)]
+        return [batch_of(model, given), *([] if segments is None else [torch.tensor([segments])])]
     if "Omega" not in trace:
         return [batch_of(model, given), *([] if real is None else [torch.tensor(real[None])])]
     padded, n = trace["Omega"], given.shape[1]
@@ -265,16 +259,12 @@ class _Attention(TorchFunctionMode):
 
 @contextmanager
 def _recurrence(network: Any, kept: _Kept) -> Iterator[None]:
-    """In place of fused recurrent kernels, one time step of one layer after the other.
+    """In place of a fused recurrent kernel, one time step of one layer after the other.
 
-    The kernels of other packages' families are left as they are.
+    The kernel stays where a network does not say its ``time_step``.
     """
-    step: TimeStep
-    if isinstance(network, LSTMNetwork):
-        step = _lstm
-    elif isinstance(network, ElmanNetwork):
-        step = _elman(ACTIVATIONS[str(network.activation)])
-    else:
+    step = getattr(network, "time_step", None)
+    if step is None:
         yield
         return
 
@@ -292,20 +282,3 @@ def _recurrence(network: Any, kept: _Kept) -> Iterator[None]:
         yield
     finally:
         del network.__dict__["run"]
-
-
-def _elman(g: View) -> TimeStep:
-    def step(layer: Any, x: Tensor, state: State, keep: Keep) -> State:
-        return (keep("h", g(layer.input(x) + layer.recurrent(state[0]))),)
-
-    return step
-
-
-def _lstm(layer: Any, x: Tensor, state: State, keep: Keep) -> State:
-    h, c = state
-    R, P, Q, S = (layer.input(x) + layer.recurrent(h)).chunk(4, dim=-1)
-    q = keep("q", torch.tanh(Q))
-    k = keep("k", c * keep("p", torch.sigmoid(P)))
-    d = keep("d", q * keep("r", torch.sigmoid(R)))
-    c = keep("c", d + k)
-    return keep("h", keep("s", torch.sigmoid(S)) * torch.tanh(c)), c

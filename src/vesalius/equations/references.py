@@ -4,7 +4,8 @@ A reference is a step of the trace or a path in the parameter set. Indices are t
 place: ``l`` layer, ``m`` head, ``i`` time step; ``L`` is the last layer, ``n`` the last token and
 ``c`` the column of the number that is asked for, counted from one. ``A|B`` takes the first that the
 model has, ``A:1`` a column, ``A:segments`` the column of each token's segment, ``A.T`` the
-transpose, and ``P[l,*]`` all heads side by side.
+transpose, ``tanh(A)`` and ``one_minus(A)`` what their names say, and ``P[l,*]`` all heads side by
+side.
 """
 
 import re
@@ -131,7 +132,8 @@ SEGMENTS = "segments"
 """Which of two texts each token belongs to: part of what BERT reads."""
 BY_COLUMN = r"[\[,:]c"
 """What a reference says that stands for another operand, or another column, in each column."""
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tanh": np.tanh}
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tanh": np.tanh, "one_minus": lambda x: 1 - x}
+"""What a rule may write around an operand."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Elman and LSTM language models (13), on PyTorch's fused recurrent kernels."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,9 +9,15 @@ from torch import Tensor, nn
 
 from vesalius.families.recurrent import RecurrentConfig
 from vesalius.families.rnn import ElmanConfig
+from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.blocks import Embedding
 from vesalius.models.labels import LabelOutput, LabelsOfLast, last_of
 from vesalius.models.linear import Linear, linear
+
+State = tuple[Tensor, ...]
+"""What a recurrent layer hands on: h, and c in an LSTM."""
+Keep = Callable[[str, Tensor], Tensor]
+"""Given a value by the paper's letter, and gives it back."""
 
 
 class RecurrentLayer(nn.Module):
@@ -54,19 +61,19 @@ class RecurrentNetwork(LabelsOfLast):
         self.label_head = Linear(self.width, config.labels, bias=False) if config.labels else None
         self.dropout: nn.Dropout = nn.Dropout(config.dropout)
 
-    def initial_state(self, batch: int) -> tuple[Tensor, ...]:
+    def initial_state(self, batch: int) -> State:
         """Zeros: layers x batch x width, once for h and, in an LSTM, once for c."""
         weight = self.embedding.weight
         shape = (len(self.layers), batch, self.width)
         return tuple(weight.new_zeros(shape) for _ in range(2 if self.gates == 4 else 1))
 
-    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         raise AssertionError("every kind says its own")
 
     def forward(
         self,
         ids: Tensor,
-        state: tuple[Tensor, ...] | None = None,
+        state: State | None = None,
         real: Tensor | None = None,
     ) -> Any:
         """Logits; and, where a state is given, the state to go on from.
@@ -101,9 +108,19 @@ class RecurrentNetwork(LabelsOfLast):
 class LSTMNetwork(RecurrentNetwork):
     gates = 4
 
-    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         x, *state_after = torch.lstm(x, state, *self._kernel_arguments())
         return x, tuple(state_after)
+
+    def time_step(self, layer: RecurrentLayer, x: Tensor, state: State, keep: Keep) -> State:
+        """(44) to (48) without the fused kernel, each value by its letter."""
+        h, c = state
+        R, P, Q, S = (layer.input(x) + layer.recurrent(h)).chunk(4, dim=-1)
+        q = keep("q", torch.tanh(Q))
+        k = keep("k", c * keep("p", torch.sigmoid(P)))
+        d = keep("d", q * keep("r", torch.sigmoid(R)))
+        c = keep("c", d + k)
+        return keep("h", keep("s", torch.sigmoid(S)) * torch.tanh(c)), c
 
 
 class ElmanNetwork(RecurrentNetwork):
@@ -113,14 +130,19 @@ class ElmanNetwork(RecurrentNetwork):
         super().__init__(config)
         self.activation = config.activation
 
-    def run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def run(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         if self.activation == "sigmoid":
             return self._run_step_by_step(x, state[0])
         kernel = torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu
         x, after = kernel(x, state[0], *self._kernel_arguments())
         return x, (after,)
 
-    def _run_step_by_step(self, x: Tensor, states: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def time_step(self, layer: RecurrentLayer, x: Tensor, state: State, keep: Keep) -> State:
+        """(41) without the fused kernel."""
+        g = ACTIVATIONS[self.activation]
+        return (keep("h", g(layer.input(x) + layer.recurrent(state[0]))),)
+
+    def _run_step_by_step(self, x: Tensor, states: Tensor) -> tuple[Tensor, State]:
         """PyTorch has no fused kernel for the sigmoid of Mikolov's network."""
         after = []
         for layer, h in zip(self._typed_layers(), states, strict=True):
