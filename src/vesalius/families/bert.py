@@ -146,6 +146,7 @@ FAMILY = Family(
     title="BERT: backbone, MLM head, NSP head",
     sections="6.1",
     config=BertConfig,
+    figures={"model": "24", "tokens": "24"},
     sizes={
         "bert-tiny": _small("bert-tiny", 2, 128),
         "bert-mini": _small("bert-mini", 4, 256),

@@ -63,6 +63,8 @@ class Family:
     """Where the paper treats it."""
     config: type[Config]
     sizes: Mapping[str, Size] = field(default_factory=dict)
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """The paper's figures of its parts, by number, where they are not those of a transformer."""
 
     # What it is made of and costs: formulas, which need no arrays.
     components: Callable[[OwnConfig], tuple[Component, ...]]

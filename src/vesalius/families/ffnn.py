@@ -68,6 +68,7 @@ FAMILY = Family(
     title="feedforward language model",
     sections="4.2, 5.1",
     config=FeedforwardConfig,
+    figures={"model": "4", "tokens": "4"},
     # MLP9 of the Brown corpus: five words with the predicted one, no direct connections.
     sizes={"bengio-2003": Size("Bengio et al. 2003", {"output_bias": True})},
     components=components,

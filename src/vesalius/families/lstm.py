@@ -55,6 +55,7 @@ FAMILY = replace(
     name="lstm",
     title="LSTM language model",
     config=LSTMConfig,
+    figures={"model": "7", "tokens": "6 7 20", "layer": "23"},
     sizes={
         "zaremba-2014-small": _size(200, 0),
         "zaremba-2014-medium": _size(650, 0.5),

@@ -45,6 +45,7 @@ FAMILY = Family(
     title="Elman language model",
     sections="4.4, 5.3",
     config=ElmanConfig,
+    figures={"model": "7", "tokens": "6 7 18", "layer": "19"},
     # One hidden layer with sigmoid; 200 units and Penn Treebank's words, as in later comparisons.
     sizes={
         "mikolov-2010": Size(

@@ -88,6 +88,7 @@ FAMILY = Family(
     title="time series transformer: masked series, classes, regression",
     sections="7.2",
     config=TSTConfig,
+    figures={"input": "26"},
     sizes={"zerveas-2021": Size("Zerveas et al. 2021")},
     components=components,
     operations=operations,

@@ -6,7 +6,7 @@ some show the numbers of a text.
 
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -49,20 +49,14 @@ class Kind:
 
     draw: Draw | None
     """Without a text; None where it is nothing but numbers."""
-    figures: str | Mapping[str, str]
-    """Of the paper, by number; by family where they differ, and of all others under ``""``."""
+    figures: str
+    """Of the paper, by number; a family's row may say others."""
     says: str
     serves: Callable[[Subject], bool] = lambda s: True
     place: str = ""
     """``l`` where it shows a layer, ``l,m`` where it shows a head."""
     live: Draw | None = None
     """With the numbers of a text; None where they change nothing."""
-
-    def numbers(self, family: str) -> list[str]:
-        """The paper's figures that it stands for."""
-        if isinstance(self.figures, str):
-            return self.figures.split()
-        return self.figures.get(family, self.figures[""]).split()
 
 
 def _attends(s: Subject) -> bool:
@@ -79,17 +73,17 @@ def _gates(s: Subject) -> bool:
 
 PARTS = {
     "model": Kind(
-        models.model_figure, models.FIGURES, "the whole, with one layer opened", place="l"
+        models.model_figure, models.NUMBER, "the whole, with one layer opened", place="l"
     ),
     "tokens": Kind(
         tokens.tokens_figure,
-        tokens.FIGURES,
+        "5",
         "the whole, token by token",
         live=tokens.tokens_figure,
     ),
     "input": Kind(
         inputs.input_figure,
-        {"tst": "26", "": "25"},
+        "25",
         "how the input becomes embeddings",
         live=inputs.input_figure,
     ),
@@ -112,9 +106,7 @@ PARTS = {
     "network": Kind(
         feedforward.network_figure, "9", "a feedforward network", feedforward.serves, "l"
     ),
-    "layer": Kind(
-        recurrent.layer_figure, {"lstm": "23", "": "19"}, "one recurrent layer", _recurs, "l"
-    ),
+    "layer": Kind(recurrent.layer_figure, "19", "one recurrent layer", _recurs, "l"),
     **{
         gate: Kind(
             None,
@@ -213,7 +205,7 @@ def parts_of(model: "ModelLike | Trace") -> list[dict[str, object]]:
         {
             "part": part,
             "place": kind.place,
-            "figures": kind.numbers(subject.family.name),
+            "figures": _numbers(subject, part),
             "shows": kind.says,
             "text": "needed" if kind.draw is None else "shown" if kind.live else "",
         }
@@ -226,6 +218,11 @@ def _served(s: Subject) -> dict[str, Kind]:
     if s.family.parameters.get() not in typing.get_args(ParameterSet):
         return {"parameters": PARTS["parameters"]}
     return {name: kind for name, kind in PARTS.items() if kind.serves(s)}
+
+
+def _numbers(s: Subject, part: str) -> list[str]:
+    """The paper's figures that a part of a model stands for."""
+    return s.family.figures.get(part, PARTS[part].figures).split()
 
 
 def _about(s: Subject) -> str:
@@ -257,11 +254,10 @@ def _part(s: Subject, part: str | None) -> tuple[Kind, int | None, int | None]:
     said = arguments.text("part", part).strip() if part is not None else "model"
     known = _served(s)
     if said.isdecimal():
-        family = s.family.name
-        found = [kind for kind in known.values() if said in kind.numbers(family)]
+        found = [kind for name, kind in known.items() if said in _numbers(s, name)]
         drawable = [kind for kind in found if _drawable(s, kind)]
         if not found:
-            numbers = sorted({n for kind in known.values() for n in kind.numbers(family)}, key=int)
+            numbers = sorted({n for name in known for n in _numbers(s, name)}, key=int)
             raise UnknownPart(
                 f"{s.name} has no figure {said}; it has those of the paper's figures "
                 f"{', '.join(numbers)}"

@@ -11,8 +11,8 @@ from vesalius.figures.column import GAP, LOW, Column, shape_of
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.subject import Subject, times
 
-FIGURES = {"ffnn": "4", "rnn": "7", "lstm": "7", "bert": "24", "": "16"}
-"""Of the paper, by family; the others are transformers."""
+NUMBER = "16"
+"""Of the paper, for transformers; the rows of other families say theirs."""
 
 
 def model_figure(d: Drawing, s: Subject) -> str:
@@ -37,7 +37,7 @@ def model_figure(d: Drawing, s: Subject) -> str:
         right, low = d.right - 2, d.bottom
         d.maths(right, low - 16, "θ", 12.5, "parameter", "end", underlined=True)
         d.text(right, low - 2, f"{total:,}", 9, "soft", "end", fixed=True)
-    number = FIGURES.get(s.family.name, FIGURES[""])
+    number = s.family.figures.get("model", NUMBER)
     return f"{s.name}, {s.family.title}, as Figure {number}"
 
 

@@ -11,9 +11,6 @@ from vesalius.figures.recurrent import is_lstm
 from vesalius.figures.rows import APART, Rows
 from vesalius.figures.subject import Subject, times
 
-FIGURES = {"ffnn": "4", "rnn": "6 7 18", "lstm": "6 7 20", "bert": "24", "": "5"}
-"""Of the paper, by family."""
-
 
 def tokens_figure(d: Drawing, s: Subject) -> str:
     """Figure 4, 5, 7 or 24, by family."""
