@@ -176,7 +176,8 @@ class Unwritable(OSError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message: the closest known names, or the first where none is close."""
     known = list(known)
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    same = [one for one in known if one.lower() == name.lower()]
+    close = same or get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
         return f"did you mean {', '.join(close)}?"
     more = ", …" if len(known) > 8 else ""

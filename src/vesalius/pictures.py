@@ -29,6 +29,8 @@ STYLE = (
 """Of pictures alone, also where one stands inside a page."""
 
 
+DRAWN = 16
+"""Tokens side by side."""
 SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 
@@ -81,6 +83,12 @@ def grid(
             )
     across = max(left + len(columns) * wide + 12, _titled(title))
     return _svg(across, top + len(rows) * 24 + 10, parts)
+
+
+def largest_columns(values: Array) -> Array:
+    """The columns that a picture of tokens has room for: the largest by size, in their order."""
+    sizes = np.nan_to_num(np.abs(values)).max(axis=0, initial=0.0)
+    return np.sort(np.argsort(-sizes, kind="stable")[:DRAWN])
 
 
 def bars(rows: Sequence[tuple[str, float]], title: str = "", note: str = "") -> str:

@@ -261,7 +261,10 @@ class Trace(Mapping[str, Array], Shown):
     def read_logits(self, layer: int | str) -> Array:
         """What ``read_out`` takes the softmax of, where it takes one."""
         if self.model is None:
-            raise WrongKind("a trace read from a file has no model to read out with")
+            raise WrongKind(
+                "a trace read from a file has no model to read out with; say which made it: "
+                "read_trace(file, model=...)"
+            )
         config = self.model.config
         read = family_of(config).read_out
         if read is None:

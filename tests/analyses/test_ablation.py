@@ -259,6 +259,17 @@ def test_a_patching_is_shown_as_table_picture_and_json(tmp_path):
     assert "<svg" in same._repr_html_()
 
 
+def test_of_many_positions_the_picture_has_those_with_the_largest_effects():
+    rng = np.random.default_rng(3)
+    first, second = rng.integers(0, 256, (2, 28, 28, 1))
+    found = patch(specimen("vit"), first, second, "H[1]")
+    drawn = found.picture()
+    assert f"16 of {len(found.positions)} positions" in drawn
+    assert drawn.count("<rect") <= 16
+    _, position = found.ranked()[0]
+    assert f">{found.positions[position]} {found.tokens[position]}<" in drawn
+
+
 def test_a_pass_ends_when_all_that_is_wanted_is_there():
     reading = read(specimen("gpt"), TEXT)
     with tracing() as outer, tracing(until=["C[2]", "A[1]"]) as steps:

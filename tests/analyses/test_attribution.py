@@ -121,5 +121,11 @@ def test_targets_that_are_none():
         attribute(trace("vit"), position=2)
     with pytest.raises(UnknownStep, match=r"no step 'P\[9,9\]' was recorded"):
         attribute(gpt, sources="P[9,9]")
+    with pytest.raises(WrongKind, match=r"sources is a head, as P\[3,4\].*; got 'D\[1\]'"):
+        attribute(gpt, sources="D[1]")
+    with pytest.raises(UnknownStep, match=r"no step is called 'h\[2\]': did you mean H\[2\]\?$"):
+        attribute(gpt, ("h[2]", 0, 0))
+    with pytest.raises(TokenOutOfRange, match=r"' xyzzy' is .*'y'$"):
+        attribute(gpt, " xyzzy")  # which has its space
     with pytest.raises(WrongLength, match="Z is 4096 x 3; expected 2 indices"):
         attribute(gpt, ("Z", 1))

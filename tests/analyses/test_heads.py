@@ -190,6 +190,9 @@ def test_tables_pages_and_pictures(tmp_path):
     assert found._repr_html_().count("Previous token") == 1
     found.plot(tmp_path / "heads.svg", by="induction")
     assert "Previous token" not in (tmp_path / "heads.svg").read_text()
+    once = heads(specimen("gpt"), "He shook his", effects=False)
+    assert "Induction" not in once.picture()  # no token stands there twice
+    assert "1 input" in repr(heads(specimen("tst"), given("tst"), effects=False))
     images = heads(specimen("vit"), given("vit"), effects=False)
     images.plot(tmp_path / "heads.png")
     assert (tmp_path / "heads.png").read_bytes().startswith(b"\x89PNG")

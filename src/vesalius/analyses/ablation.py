@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Steps that are told one by one."""
+TOKENS = {"time": "time steps", "position": "positions"}
+"""Axes that are as long as the text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +193,10 @@ def spread(numbers: Array, shape: tuple[int, ...], cells: Sequence[Cell]) -> Arr
 def drawn(
     values: Array, axes: Sequence[str], ticks: Sequence[Sequence[str]], title: str, last: str = ""
 ) -> str:
-    """A grid of any number of axes as a heat map: the last from left to right."""
+    """A grid of any number of axes as a heat map: the last from left to right.
+
+    Of many tokens the columns with the largest values are drawn.
+    """
     if values.ndim == 1:
         values, axes, ticks = values[:, None], (*axes, last), (*ticks, ("change",))
     *before, columns = ticks
@@ -199,4 +204,7 @@ def drawn(
     for ticks_of in before:
         rows = [f"{row} {tick}".strip() for row in rows for tick in ticks_of]
     flat = values.reshape(-1, values.shape[-1])
+    if axes[-1] in TOKENS and len(most := pictures.largest_columns(flat)) < len(columns):
+        title = f"{title}, {len(most)} of {len(columns)} {TOKENS[axes[-1]]}"
+        flat, columns = flat[:, most], [columns[k] for k in most]
     return pictures.grid(flat, rows, columns, title, (" ".join(axes[:-1]), axes[-1]))

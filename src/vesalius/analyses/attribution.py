@@ -20,6 +20,7 @@ from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Pulled
+from vesalius.errors import WrongKind
 from vesalius.graph import arrayed
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace
@@ -132,8 +133,8 @@ def attribute(
     neurons = arguments.truth("neurons", neurons)
     wanted = targets.find(trace, target, position)
     graph, value = trace.graph, trace[wanted.step]
-    if sources is not None:
-        graph.step(sources)
+    if sources is not None and graph.step(sources).symbol != "P":
+        raise WrongKind(f"sources is a head, as P[3,4], which reads tokens; got {sources!r}")
     G = np.zeros(value.shape)
     for cell, weight in wanted.cells:
         G[cell] = weight

@@ -31,8 +31,6 @@ INPUTS = ("X", "H[0]")
 """The steps whose columns are the tokens that were read, the first that has a gradient."""
 SHOWN = 12
 """Tokens that are told by their saliency."""
-DRAWN = 16
-"""Tokens in a picture."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +149,7 @@ class Gradient(Mapping[str, Array], Pictured):
         if not rows:
             raise WrongKind(f"{self.target.label} depends on no step with a column for each token")
         values = np.array(list(rows.values()))
-        most = np.sort(np.argsort(-np.nanmax(values, axis=0), kind="stable")[:DRAWN])
+        most = pictures.largest_columns(values)
         tokens, n = self.trace.tokens(), values.shape[1]
         some = f", {len(most)} of {n} tokens" if len(most) < n else ""
         return pictures.grid(
@@ -210,7 +208,7 @@ def gradient(
     if meant.step not in seen:
         raise WrongKind(
             f"{meant.step} has no gradient: the network of {trace.family} does not compute it; "
-            f"a target is a cell of one of {', '.join(seen)}"
+            f"{nearest(meant.step, reversed(seen))}"
         )
     backward(seen[meant.step], meant.cells)
     arrays = {name: seen[name].gradient for name in trace if name in seen}

@@ -101,6 +101,10 @@ class Heads(Pictured):
     def _usual(self) -> str:
         return "effect" if "effect" in self.table else list(self.table)[1]
 
+    def _scored(self) -> list[str]:
+        """The scores that some head has: a text may have no token that stands there twice."""
+        return [name for name, scores in self.table.items() if not np.isnan(scores).all()]
+
     def _head(self, l: int, m: int) -> Head:
         scores = {name: _known(values[l, m]) for name, values in self.table.items()}
         at = None
@@ -114,7 +118,7 @@ class Heads(Pictured):
 
     def _headline(self) -> str:
         layers, heads = self.table["entropy"].shape
-        noun = "input" if self.offsets is not None else "text"
+        noun = "text" if FAMILIES[self.family].reads == "text" else "input"
         read = f"{layers} layers of {counted(heads, 'head')}, {counted(self.texts, noun)}"
         return f"{self.family}: {read}"
 
@@ -127,7 +131,7 @@ class Heads(Pictured):
         if self.targets:
             few = ", ".join(dict.fromkeys(self.targets))
             yield f"effects are about {few if len(few) <= 200 else few[:199] + '…'}"
-        names = [name for name, scores in self.table.items() if not np.isnan(scores).all()]
+        names = self._scored()
         rows = []
         for head in self.sorted_by(by):
             cells = [_shown(head.scores[name], name) for name in names]
@@ -146,7 +150,7 @@ class Heads(Pictured):
         layers, heads = self.table["entropy"].shape
         rows = [str(l + 1) for l in range(layers)]
         columns = [str(m + 1) for m in range(heads)]
-        wanted = [arguments.choice("score", by, self.table)] if by else list(self.table)
+        wanted = [arguments.choice("score", by, self.table)] if by else self._scored()
         drawn = [
             pictures.grid(
                 self.table[name],

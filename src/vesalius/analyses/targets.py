@@ -80,6 +80,12 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
         )
     several = isinstance(wanted, tuple | list)
     names = list(wanted) if several else [wanted]  # type: ignore[arg-type]
+    if len(names) > 2 and isinstance(names[0], str):
+        known = trace.steps.passed
+        raise UnknownStep(
+            f"a target is one word or class, two to compare, or a cell of a step; "
+            f"no step is called {names[0]!r}: {nearest(names[0], known)}"
+        )
     if not 1 <= len(names) <= 2:
         raise WrongKind(f"a target is one word or class, or two to compare; got {len(names)}")
     rows = [_row(trace, name, value if value.ndim == 1 else value[:, column]) for name in names]
@@ -160,9 +166,10 @@ def _row(trace: Trace, wanted: Any, column: Array) -> int:
         ids = tokenizer.encode_many([wanted], framed=False)[0]
         if len(ids) != 1:
             pieces = " ".join(repr(tokenizer.piece(i)) for i in ids)
+            hint = f". A word inside a text begins with its space, as in {' ' + wanted!r}"
             raise TokenOutOfRange(
-                f"a target is one token; {wanted!r} is {len(ids)}: {pieces}. "
-                f"A word inside a text begins with its space, as in {' ' + wanted.strip()!r}"
+                f"a target is one token; {wanted!r} is {len(ids)}: {pieces}"
+                f"{'' if wanted.startswith(' ') else hint}"
             )
         return int(ids[0])
     row = arguments.whole("a target", wanted)

@@ -260,7 +260,10 @@ def contexts(trace: Trace, position: int = -1, top: int = 5, distance: str = "co
     after the same layer. The last token unless ``position`` says another.
     """
     if trace.model is None:
-        raise WrongKind("a trace read from a file has no model whose words could be near")
+        raise WrongKind(
+            "a trace read from a file has no model whose words could be near; say which made it: "
+            "read_trace(file, model=...)"
+        )
     model, n = trace.model, len(trace.ids)
     rows = vectors(model)
     if family_of(model.config).window:
