@@ -30,9 +30,9 @@ def read_model(source: str | Path, ignore_extra: bool = False) -> Model:
     path = Path(source) if os.path.isfile(source) else folder_of(source)
     if keras := keras_files.find(path):
         family, settings, tensors = keras_files.read(keras, ignore_extra)
-        settled = _settled(family, settings)
-        state = libraries.read_state("Keras", settled, tensors.arrays, ignore_extra)
-        return Model(settled, state, dtype=tensors.dtype)
+        converted = _configured(family, settings)
+        state = libraries.read_state("Keras", converted, tensors.arrays, ignore_extra)
+        return Model(converted, state, dtype=tensors.dtype)
     folder = path if path.is_dir() else path.parent
     held = path.suffix == ".safetensors" or bool(path.is_dir() and files.weight_files(path))
     found = None if held else _pickled(pickled.find(path) if path.is_dir() else path)
@@ -59,7 +59,7 @@ def _pickled(file: Path) -> Tensors | Model:
     return pickled.tensors(file, pickled.state_in(held))
 
 
-def _settled(family: str, settings: Mapping[str, Any]) -> Config:
+def _configured(family: str, settings: Mapping[str, Any]) -> Config:
     try:
         return configuration(family, **settings)
     except VesaliusError as error:
@@ -82,7 +82,9 @@ def _nanogpt(file: Path, held: Mapping[str, Any]) -> Model:
     if missing := [name for name in NANOGPT.values() if name not in said]:
         raise UnknownConfiguration(f"{file}: its model_args lack {', '.join(missing)}")
     sizes = {ours: said[theirs] for ours, theirs in NANOGPT.items()}
-    config = _settled("gpt2", {**sizes, "activation": "gelu", "dropout": said.get("dropout", 0.0)})
+    config = _configured(
+        "gpt2", {**sizes, "activation": "gelu", "dropout": said.get("dropout", 0.0)}
+    )
     tensors = pickled.tensors(file, pickled.state_in(held))
     # Compiled by PyTorch, a network's names get a prefix.
     arrays = {name.removeprefix("_orig_mod."): array for name, array in tensors.arrays.items()}
@@ -141,7 +143,7 @@ def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) ->
         "activation": "quick_gelu" if "quickgelu" in name else "gelu",
         "qkv_bias": "blocks.0.attn.qkv.bias" in arrays,
     }
-    config = _settled("vit", settings)
+    config = _configured("vit", settings)
     state = libraries.read_state("timm", config, arrays, ignore_extra)
     kept = _timm_scaling(described, channels)
     return Model(config, state, dtype=tensors.dtype, preprocessing=kept)

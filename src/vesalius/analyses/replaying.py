@@ -28,7 +28,7 @@ Change = Mapping[str, Array]
 """Values that take the place of a trace's, by the names of their steps."""
 Outcome = tuple[bool, Array]
 """Whether the target's column is there, and it; else the state that it is to be read from."""
-TOGETHER = 256
+BATCH = 256
 """Passes whose targets are read in one product: their logits take memory."""
 
 
@@ -158,8 +158,8 @@ class Replay:
     def read(self, outcomes: Sequence[Outcome]) -> tuple[Array, Array | None]:
         """The target after each pass: its value, and its probability where it has one."""
         read: list[tuple[float, float]] = []
-        for start in range(0, len(outcomes), TOGETHER):
-            read += map(self._read, self._columns(outcomes[start : start + TOGETHER]))
+        for start in range(0, len(outcomes), BATCH):
+            read += map(self._read, self._columns(outcomes[start : start + BATCH]))
         values, odds = (np.array(numbers) for numbers in zip(*read, strict=True))
         return values, odds if self.target.likelihood else None
 

@@ -143,7 +143,7 @@ def generate(
     samples = arguments.whole("samples", samples, least=1)
     seed = arguments.whole("seed", seed, least=0)
     arguments.callback("on_text", on_text), arguments.callback("on_draw", on_draw)
-    how = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+    sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
     stops = arguments.texts("stop", stop)
     if "" in stops:
         raise ImpossibleSetting("a stop string has to have a character; got an empty one")
@@ -163,7 +163,7 @@ def generate(
         for sample in range(samples)
     ]
     made, ends = engine(model, dtype, threads), frozenset[int]() if ignore_end else model.ends
-    run = _Run(model, made, sequences, how, max_new_tokens, slide, ends, on_text, on_draw)
+    run = _Run(model, made, sequences, sampling, max_new_tokens, slide, ends, on_text, on_draw)
     run.to_the_end(samples)
     results = [
         Generation(one.prompt, "" if one.stream is None else one.stream.text, one.new, one.finish)
@@ -231,7 +231,7 @@ class _Run:
     model: Model
     engine: Engine
     sequences: list[_Sequence]
-    how: Sampling
+    sampling: Sampling
     most: int
     slide: bool
     ends: frozenset[int]
@@ -272,10 +272,10 @@ class _Run:
         sequence = self.sequences[slot]
         if math.isnan(logits.max()):  # as it is with a single NaN
             raise NotFinite("the model's logits are NaN; look for NaN in its weights")
-        penalised = self.how.repetition_penalty != 1
+        penalised = self.sampling.repetition_penalty != 1
         before = np.array(sequence.before + sequence.new if penalised else [], np.int64)
         kept = logits if self.on_draw is None else logits.copy()
-        draw = Draw(kept, self.how, before, sequence.random.random())
+        draw = Draw(kept, self.sampling, before, sequence.random.random())
         if self.on_draw is not None:
             self.on_draw(slot, draw)
         if draw.token in self.ends:

@@ -50,7 +50,7 @@ class Draw:
     """One choice of the sampler; its steps are computed when they are looked at."""
 
     logits: Logits
-    how: Sampling
+    sampling: Sampling
     before: Int[Array, " n"]
     """The tokens so far."""
     chance: float
@@ -87,7 +87,7 @@ class Draw:
     @cached_property
     def penalised(self) -> Logits:
         """Keskar et al. 2019: positive logits of earlier tokens divided, negative multiplied."""
-        penalty = self.how.repetition_penalty
+        penalty = self.sampling.repetition_penalty
         if penalty == 1 or not len(self.before):
             return self.logits
         seen, changed = np.unique(self.before), self.logits.copy()
@@ -98,14 +98,14 @@ class Draw:
     @cached_property
     def tempered(self) -> Float[Array, " V"]:
         """Logits divided by the temperature, in float64; unchanged where it is 0."""
-        return self.penalised.astype(np.float64) / (self.how.temperature or 1)
+        return self.penalised.astype(np.float64) / (self.sampling.temperature or 1)
 
     @cached_property
     def kept(self) -> Bool[Array, " V"]:
         """Which tokens top-k, top-p and min-p leave to draw from; one where greedy."""
-        if self.how.temperature == 0:
+        if self.sampling.temperature == 0:
             return np.arange(len(self.logits)) == self.token
-        return cuts(self.tempered, self.how)
+        return cuts(self.tempered, self.sampling)
 
     @cached_property
     def probabilities(self) -> Float[Array, " V"]:
@@ -113,27 +113,27 @@ class Draw:
 
     @cached_property
     def token(self) -> int:
-        if self.how.temperature == 0:
+        if self.sampling.temperature == 0:
             return int(self.penalised.argmax())
         likely = np.flatnonzero(self.probabilities)
         sums = self.probabilities[likely].cumsum()
         return int(likely[np.searchsorted(sums[:-1], self.chance * sums[-1], side="right")])
 
 
-def cuts(tempered: Logits, how: Sampling) -> Bool[Array, " V"]:
+def cuts(tempered: Logits, sampling: Sampling) -> Bool[Array, " V"]:
     """Which tokens top-k, top-p and min-p leave to draw from."""
     kept = np.ones(len(tempered), bool)
-    if how.top_k is not None and how.top_k < len(tempered):
-        kept &= tempered >= np.partition(tempered, -how.top_k)[-how.top_k]
-    if how.top_p is not None and how.top_p < 1:
+    if sampling.top_k is not None and sampling.top_k < len(tempered):
+        kept &= tempered >= np.partition(tempered, -sampling.top_k)[-sampling.top_k]
+    if sampling.top_p is not None and sampling.top_p < 1:
         odds = softmax(np.where(kept, tempered, -np.inf))
         order = odds.argsort(kind="stable")[::-1]
         # A token stays while likelier ones have less than top_p: the likeliest always does.
-        enough = odds[order].cumsum() - odds[order] >= how.top_p
+        enough = odds[order].cumsum() - odds[order] >= sampling.top_p
         kept[order[enough]] = False
-    if how.min_p:
+    if sampling.min_p:
         odds = softmax(np.where(kept, tempered, -np.inf))
-        kept &= odds >= how.min_p * odds.max()
+        kept &= odds >= sampling.min_p * odds.max()
     return kept
 
 

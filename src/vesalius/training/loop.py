@@ -37,7 +37,7 @@ from vesalius.training.initialisation import configured, freeze, network
 from vesalius.training.objectives import objective_named
 from vesalius.training.objectives.objective import State, tensors
 from vesalius.training.optimisers import clip_gradients, optimiser
-from vesalius.training.processes import Processes, carried, resumed
+from vesalius.training.processes import Processes, gather_state, local_state
 from vesalius.training.recipe import differences, read_recipe
 from vesalius.training.recipe import recipe as read
 from vesalius.training.samples import sample
@@ -332,7 +332,7 @@ class Run:
         sharded = self.processes.parallel == "fsdp"
         weights = {} if sharded else stored.full_weights(self.network)
         moments = {} if sharded else stored.full_moments(self.network, self.optimiser)
-        state = carried(self.state, self.processes)
+        state = gather_state(self.state, self.processes)
         if self.processes.any(not all(w.isfinite().all() for w in weights.values())):
             raise self._not_finite("parameters are not finite")
 
@@ -435,7 +435,7 @@ class Run:
             weights = self.strategy.read(folder, load(folder).state)
             stored.restore(self.network, self.optimiser, weights, moments)
         state = files.read(folder / STATE).arrays
-        self.state = resumed([state[key] for key in sorted(state)], self.processes)
+        self.state = local_state([state[key] for key in sorted(state)], self.processes)
 
 
 def _arrays(tensors: Mapping[int, Tensor] | Mapping[str, Tensor]) -> dict[str, np.ndarray]:

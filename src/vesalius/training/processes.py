@@ -116,7 +116,7 @@ class Processes:
                 self.wait()
 
 
-def carried(state: State, processes: Processes) -> list[Tensor]:
+def gather_state(state: State, processes: Processes) -> list[Tensor]:
     """The recurrent state of all rows, gathered from all ranks."""
     if state is None:
         return []
@@ -130,7 +130,7 @@ def carried(state: State, processes: Processes) -> list[Tensor]:
     return whole
 
 
-def resumed(state: Sequence[np.ndarray], processes: Processes) -> State:
+def local_state(state: Sequence[np.ndarray], processes: Processes) -> State:
     """This rank's rows of a recurrent state."""
     if not state:
         return None
