@@ -7,11 +7,11 @@ export interface Look {
   weight: number;
 }
 
-/** The row of the cursor's scores at the current position, where it is at hand. */
-export function looks(explorer: Explorer): Look[] | null {
-  const { run, values: found, step } = explorer;
-  if (!run || !found || step?.symbol !== "mu" || found.name !== step.name) return null;
-  const row = run.position - found.top;
+/** The row of the cursor's scores at a position, where it is at hand. */
+export function looks(explorer: Explorer, position: number): Look[] | null {
+  const { values: found, step } = explorer;
+  if (!found || step?.symbol !== "mu" || found.name !== step.name) return null;
+  const row = position - found.top;
   if (row < 0 || row >= found.rows) return null;
   return Array.from(found.data.subarray(row * found.columns, (row + 1) * found.columns), (weight, j) => ({
     weight,

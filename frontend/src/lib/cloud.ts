@@ -123,9 +123,9 @@ export function zoomed(view: View, by: number, x: number, y: number, width: numb
   return { ...view, zoom, x: dx - (dx - view.x) * grown, y: dy - (dy - view.y) * grown };
 }
 
-/** Names that do not lie over each other, the first ones first. */
-export function labelled(wanted: number[], at: Float32Array, wide: (i: number) => number, high: number): number[] {
-  const taken: [number, number, number, number][] = [];
+/** Names that lie neither over each other nor over what is covered, the first ones first. */
+export function labelled(wanted: number[], at: Float32Array, wide: (i: number) => number, high: number, covered: [number, number, number, number]): number[] {
+  const taken = [covered];
   return wanted.filter((i) => {
     const [x, y, w] = [at[3 * i]! + 7, at[3 * i + 1]! - high / 2, wide(i)];
     const free = taken.every(([l, t, r, b]) => x + w < l || x > r || y + high < t || y > b);

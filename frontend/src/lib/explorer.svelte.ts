@@ -5,6 +5,7 @@ import { atlas } from "./atlas.svelte";
 import { events, Failure, fetched, get, remove, sent, sourcesPath, unfoldPath, values } from "./api";
 import { comparing } from "./comparing.svelte";
 import { firstCell, firstStep, largest, windowed } from "./cursor";
+import { repainted } from "./frames";
 import { pack, unpack } from "./packing";
 import { beginning, maskable, wanted } from "./reading";
 import { about, holds, isKept } from "./kept";
@@ -43,6 +44,11 @@ export class Explorer {
   /** A sentence that goes away again. */
   note = $state("");
   private asked = 0;
+
+  private drawn = $state.raw<Summary | null>(null);
+  /** The run as all panes but the number itself show it: after a cut the number is repainted first. */
+  readonly around = $derived(this.run && this.drawn?.clean === this.run.clean ? this.drawn : this.run);
+  private drawing: Promise<void> | null = null;
 
   readonly step = $derived.by<Step | null>(() => this.run?.steps.find((step) => step.name === this.place.step) ?? null);
 
@@ -151,7 +157,7 @@ export class Explorer {
       if (b && !told && this.place.show === "b") return this.go({ show: "change" }, true); // A stands alone
       const heads = this.place.room === "heads" ? atlas.follow(this.run!) : null;
       const apart = told && heads ? comparing.followHeads(atlas.by, late) : null;
-      await Promise.all([this.followCursor(late), heads, apart]); // which need not wait for each other
+      await Promise.all([this.followCursor(late), heads, apart, this.drawing]); // which need not wait for each other
       if (late()) return;
       if (told) await comparing.followCursor(this, late);
       if (late()) return;
@@ -239,11 +245,18 @@ export class Explorer {
     if (run.clean !== this.run?.clean) {
       [this.values, this.mask, this.unfolding, this.lens] = [null, null, null, []]; // of another text
     }
-    if (run !== this.run) this.effects = {};
     if (run.input?.kind !== "series") this.series = null;
     else if (this.seriesOf !== clean.id) await this.followSeries(clean, late);
     if (late()) return;
+    const other = run.clean !== this.run?.clean;
     [this.clean, this.run, this.meant] = [clean, run, meant];
+    this.drawing = this.draw(run, other);
+  }
+
+  /** Show the run in the panes around the number: at once where it reads something else. */
+  private async draw(run: Summary, other: boolean): Promise<void> {
+    if (!other) await repainted();
+    if (this.run === run && this.drawn !== run) [this.drawn, this.effects] = [run, {}];
   }
 
   private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
@@ -303,6 +316,10 @@ export class Explorer {
     const sent = made.id === id ? made.summary : undefined;
     const found = this.kept.get(path) ?? sent ?? (await get<Summary>(path));
     this.kept.set(path, found);
+    const clean = this.clean;
+    if (clean && clean.id === found.clean && sameSteps(clean, found)) {
+      [found.steps, found.tokens] = [clean.steps, clean.tokens]; // cuts leave them: nothing to draw anew
+    }
     if (this.kept.size > 24) this.kept.delete(this.kept.keys().next().value!);
     return found;
   }
@@ -470,6 +487,10 @@ async function unpacked(text: string): Promise<string> {
   const found = await unpack(text).catch(() => null);
   if (found !== null) return found;
   throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+}
+
+function sameSteps(a: Summary, b: Summary): boolean {
+  return a.steps.length === b.steps.length && a.steps.every((step, i) => step.name === b.steps[i]!.name);
 }
 
 /** Two checkpoints of one training run: what is seen of the one stays until the other is here. */

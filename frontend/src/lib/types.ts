@@ -28,6 +28,8 @@ export interface ModelInfo extends ModelName {
   pairs: boolean;
   /** Whether it restores what is masked. */
   masks: boolean;
+  /** Whether it reads a fixed number of tokens, so that not any text will do. */
+  window: boolean;
   /** Endings of the files that it reads. */
   accepts: string[];
   examples: { number: number; label: string | null }[];

@@ -21,6 +21,7 @@ def offered(model: Model) -> dict[str, Any]:
         "reads": reads,
         "pairs": bool(symbols.get("nsp_head")) and symbols.get("segments", 1) > 1,
         "masks": maskable(model),
+        "window": bool(family_of(model.config).window),
         "accepts": accepted(model),
         "examples": [],
         "corpus": "",
