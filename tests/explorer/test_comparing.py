@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import pytest
 from explorer.test_exports import taken
-from explorer.test_page import Watched, hero, percent
+from explorer.test_page import Watched, hero, likeliest, percent
 from playwright.sync_api import expect
 from processes import vesalius
 
@@ -46,7 +46,7 @@ def test_the_server_tells_what_the_library_does(client, run, traces):
     assert np.array_equal(np.frombuffer(data, "<f4").reshape(3, 3), change)
     word = traces[A].likeliest(1)[0][0]
     target = client.get(f"{below}/parts?word={word}").json()
-    ours, theirs = (vs.attribute(traces[text], " head") for text in (A, B))
+    ours, theirs = (vs.attribute(traces[text], word) for text in (A, B))
     assert target["target"]["b"] == {"logit": theirs.value, "probability": theirs.probability}
     for part in target["parts"]:
         assert (part["a"], part["b"]) == (ours[part["name"]], theirs[part["name"]])
@@ -72,6 +72,7 @@ def test_the_server_tells_what_the_library_does(client, run, traces):
 def test_values_of_the_other_run_are_put_into_this_one(client, run, traces):
     a, b = run(A), run(B)
     below = f"/api/runs/{a}/against/{b}/patches"
+    word = traces[A].likeliest(1)[0][0]
     steps = {"P[3,4]": ("parts", 3), "D[1]": ("parts", 1), "H[2]@1": ("states", 2)}
     for name, (kind, layer) in steps.items():
         edit = {name: vs.from_trace(traces[B])}
@@ -81,10 +82,10 @@ def test_values_of_the_other_run_are_put_into_this_one(client, run, traces):
         assert np.array_equal(np.frombuffer(data, "<f4"), whole["Y_hat"].ravel())
         told = client.get(below, params={"layer": layer, "kind": kind}).json()
         found = next(one for one in told if one["name"] == name)
-        likely = vs.attribute(whole, " head").probability
+        likely = vs.attribute(whole, word).probability
         assert found["probability"] == pytest.approx(likely, rel=1e-6)
         back = client.get(below.replace(a, patched), params={"layer": layer, "kind": kind}).json()
-        clean = vs.attribute(traces[A], " head").probability
+        clean = vs.attribute(traces[A], word).probability
         undone = next(one for one in back if one["name"] == name)
         assert undone["probability"] == pytest.approx(clean, rel=1e-6)
     longer = run(LONGER)
@@ -95,6 +96,26 @@ def test_values_of_the_other_run_are_put_into_this_one(client, run, traces):
     refused = client.post("/api/runs", json={"model": "gpt", "text": A, "patches": ["D[2]"]})
     assert refused.status_code == 422
     assert "say its id as the source" in refused.json()["message"]
+
+
+def test_effects_of_patches_are_told_of_the_likeliest_word_without_them(client, run, traces):
+    a = run(A)
+    word = traces[A].likeliest(1)[0][0]
+    for text in (B, "Once upon a", "It was very", "I went to"):  # one of them has another word
+        b = run(text)
+        patched = run(A, patches=["H[4]@2"], source=b)
+        if client.get(f"/api/runs/{patched}").json()["likeliest"][0]["id"] != word:
+            break
+    else:
+        pytest.fail("every text has the same likeliest word")
+    below = f"/api/runs/{patched}/against/{b}"
+    for path in ("patches?layer=4&kind=parts&", "patches?layer=4&kind=states&", "parts?"):
+        unsaid, said = (client.get(f"{below}/{path}{more}") for more in ("", f"word={word}"))
+        assert unsaid.json() == said.json()
+    whole = client.get(f"{below}/patches?layer=4&kind=states").json()
+    undone = next(one for one in whole if one["name"] == "H[4]@2")
+    clean = client.get(f"/api/runs/{a}").json()["target"]["probability"]
+    assert undone["probability"] == pytest.approx(clean, rel=1e-6)
 
 
 SAME = "#t=He%20shook%20his&v=He%20opened%20his"
@@ -114,7 +135,7 @@ def shown(page, what):
 
 def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
     page = watched.page
-    clean, other = (vs.attribute(traces[text], " head").probability for text in (A, B))
+    clean, other = (vs.attribute(traces[text], likeliest()[0]).probability for text in (A, B))
     expect(hero(page, "probability")).to_have_text(percent(clean))
     page.keyboard.press("v")
     page.get_by_label("text of the other run").fill(B)
@@ -125,12 +146,12 @@ def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
     expect(shown(page, "difference")).to_have_text(f"{b[2, 1] - a[2, 1]:.4f}")
     page.keyboard.press("ArrowLeft")
     expect(shown(page, "difference")).to_have_text(f"{b[2, 0] - a[2, 0]:.4f}".replace("-", "−"))
-    parts = {part.name: part.share for part in vs.attribute(traces[A], " head").parts}
-    change = vs.attribute(traces[B], " head")["P[3,4]"] - parts["P[3,4]"]
+    parts = {part.name: part.share for part in vs.attribute(traces[A], likeliest()[0]).parts}
+    change = vs.attribute(traces[B], likeliest()[0])["P[3,4]"] - parts["P[3,4]"]
     cell = page.locator('[data-part="P[3,4]"]')
     expect(cell.locator("b")).to_have_text(f"{change:+.2f}".replace("-", "−"))
     patched = vs.dissect("gpt", A, edit={"P[3,4]": vs.from_trace(traces[B])})
-    likely = vs.attribute(patched, " head").probability
+    likely = vs.attribute(patched, likeliest()[0]).probability
     expect(cell).to_contain_text(f"from B → {percent(likely)}")
     word = page.locator(f"[data-word='{traces[A].likeliest(1)[0][0]}']")
     expect(word).to_contain_text(percent(clean))
@@ -148,7 +169,7 @@ def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
 
     page.keyboard.press("x")  # cut in both
     ablated = [vs.dissect("gpt", text, edit={"P[3,4]": vs.zero}) for text in (A, B)]
-    cut = [vs.attribute(trace, " head").probability for trace in ablated]
+    cut = [vs.attribute(trace, likeliest()[0]).probability for trace in ablated]
     expect(hero(page, "probability")).to_have_text(percent(cut[0]))
     expect(hero(page, "other")).to_have_text(percent(cut[1]))
     assert "cut=P[3,4]&vs=gpt&vscut=P[3,4]" in page.url
@@ -186,6 +207,7 @@ def test_steps_are_ranked_and_commands_give_the_same_number(watched, traces):
 
 
 def test_other_lengths_other_models_and_what_cannot_be_compared(browser, served, traces):
+    clean = vs.attribute(traces[A]).probability
     watched = Watched(browser, served)
     longer = "#t=He%20shook%20his&v=He%20slowly%20shook%20his"
     page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&vs=gpt{longer}")
@@ -200,10 +222,10 @@ def test_other_lengths_other_models_and_what_cannot_be_compared(browser, served,
     expect(page.locator("[data-value]")).to_have_text(f"{traces[LONGER]['mu[3,4]'][3, 2]:.4f}")
     page = watched.open("/gpt/dissect/mu[3,4]?at=2,1&vs=bert#t=He%20shook%20his")
     expect(bar).to_contain_text("words of the one are not words of the other")
-    expect(hero(page, "probability")).to_have_text("41.2 %")
+    expect(hero(page, "probability")).to_have_text(percent(clean))
     page = watched.open("/gpt/dissect/mu[3,4]?at=2,1&vs=vit#t=He%20shook%20his")
     expect(bar.get_by_role("alert")).to_contain_text("gpt reads text and vit reads images")
-    expect(hero(page, "probability")).to_have_text("41.2 %")
+    expect(hero(page, "probability")).to_have_text(percent(clean))
     bar.get_by_label("stop comparing").click()
     expect(bar).to_have_count(0)
     page = watched.open("/vit/heads?vs=vit&vsexample=1")

@@ -13,7 +13,10 @@ import pytest
 from playwright.sync_api import expect
 
 import vesalius as vs
-from vesalius.explorer.training import metrics
+from vesalius.errors import UnknownModel
+from vesalius.explorer import catalogue, training
+from vesalius.explorer.catalogue import Entry
+from vesalius.explorer.training import Trainings, metrics
 from vesalius.training.callbacks import METRICS
 from vesalius.training.recipe import recipe
 
@@ -226,6 +229,17 @@ def test_a_walk_through_the_words(page, served):
     expect(page.get_by_text("␣he ⟶ ␣she")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1280, 800])
+def test_operations_stand_below_the_areas(page, served, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    entered(page, served, f"/gpt/ledger?vs=lstm{START}")
+    areas, below = page.locator(".map"), page.locator(".below")
+    expect(below).to_be_visible()
+    top, bottom = below.bounding_box()["y"], areas.bounding_box()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert bottom["y"] + bottom["height"] <= top
+
+
 # Runs ------------------------------------------------------------------------
 
 
@@ -258,6 +272,17 @@ def test_metrics_go_on_where_they_ended_and_begin_anew_when_the_file_does(tmp_pa
     new.replace(file)
     again = metrics(tmp_path, more["next"], more["tag"])
     assert (again["from"], again["train"]["step"]) == (0, [1] * 9)
+
+
+def test_a_checkpoint_that_is_removed_while_it_is_looked_for_is_gone(folder, monkeypatch):
+    trainings = Trainings(folder)
+    monkeypatch.setattr(training, "steps", lambda run: [4, 6, 8])  # as a listing a moment ago
+    with pytest.raises(UnknownModel, match="has no checkpoint '6' any more"):
+        trainings.entry("small@6")
+    lost = Entry("lost", str(folder / "lost"), "lost")
+    monkeypatch.setattr(catalogue, "load", lambda name: (folder / "lost").read_bytes())
+    with pytest.raises(UnknownModel, match="were removed while they were read"), lost.at_work():
+        pass
 
 
 def test_a_walk_through_the_runs_and_a_checkpoint_in_every_room(page, served, folder):

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -67,7 +67,13 @@ class Entry:
             self.edition += 1
             raise ModelChanged(self.title)
         if self._model is None:
-            self._model = load(self.name)
+            try:
+                self._model = load(self.name)
+            except FileNotFoundError as error:
+                raise UnknownModel(
+                    f"the files of {self.title} were removed while they were read; "
+                    f"choose another model, or open it anew when they are back"
+                ) from error
             self._files = _files(self._model)
         return self._model
 
@@ -118,8 +124,10 @@ def _files(model: Model | None) -> list[tuple[str, int, int]]:
     folder: Path | None = None if model is None else model.folder
     if folder is None or not folder.is_dir():
         return []
-    stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
-    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    with suppress(FileNotFoundError):  # one may be removed while they are looked at
+        stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
+        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return []
 
 
 def entry_of(given: str, model: Model | None = None) -> Entry:

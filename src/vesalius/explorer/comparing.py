@@ -20,7 +20,7 @@ from vesalius.analyses.replaying import replayed
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind
 from vesalius.explorer import telling
-from vesalius.explorer.answers import as_bytes, as_json, as_values, once
+from vesalius.explorer.answers import as_bytes, as_json, as_values, meant, once
 from vesalius.explorer.heads import By, signed_picture
 from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.streaming import Stop, attended
@@ -46,6 +46,7 @@ def routes(app: FastAPI, runs: Runs) -> None:
     @app.get(below + "/parts")
     def parts(key: str, other: str, word: int | None = None, position: int | None = None) -> Any:
         a, b = runs[key], runs[other]
+        word = meant(runs, key, word, position)
         with at_work(a, b):
             about = ("parts", b.key, word, position)
             return as_json(once(a, about, lambda: shares(a, b, word, position)))
@@ -100,11 +101,11 @@ def routes(app: FastAPI, runs: Runs) -> None:
         a, b = runs[key], runs[other]
 
         def work(stop: Stop) -> list[Any]:
-            found = []
+            found, target = [], meant(runs, key, word, position)
             for name in patchable(a, b, layer, kind):
                 with at_work(a, b, stop):  # others may ask in between
-                    about = ("patch", b.key, name, word, position)
-                    make = lambda name=name: effect(a, b, name, word, position)  # noqa: E731
+                    about = ("patch", b.key, name, target, position)
+                    make = lambda name=name: effect(a, b, name, target, position)  # noqa: E731
                     found.append(once(a, about, make))
             return found
 

@@ -77,11 +77,13 @@ class Trainings:
         run = self[name]
         folder = run / FINAL if which == FINAL else run / CHECKPOINTS / f"step-{which:0>8}"
         known = [str(step) for step in steps(run)] + ([FINAL] if _finished(run) else [])
-        if which not in known:
+        written = _written(folder / "config.json") if which in known else None
+        if written is None:
+            known = [one for one in known if one != which]
             raise UnknownModel(
                 f"the run {name} has no checkpoint {which!r} any more; {_known(known)}"
             )
-        about = (key, (folder / "config.json").stat().st_mtime_ns)
+        about = (key, written)
         with self._lock:
             if about not in self._entries:
                 title = f"{name}, {'finished' if which == FINAL else f'step {int(which):,}'}"
@@ -108,8 +110,17 @@ def _runs_below(folder: Path, deep: int) -> Iterator[Path]:
 
 
 def steps(run: Path) -> list[int]:
-    """The steps that there are checkpoints of."""
-    return Checkpoints(run, keep=1).steps()
+    """The steps that there are checkpoints of; none where all are removed while one looks."""
+    with suppress(FileNotFoundError):
+        return Checkpoints(run, keep=1).steps()
+    return []
+
+
+def _written(file: Path) -> int | None:
+    """When a file was written; None where there is none any more."""
+    with suppress(FileNotFoundError):
+        return file.stat().st_mtime_ns
+    return None
 
 
 def _finished(run: Path) -> bool:
