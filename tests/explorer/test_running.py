@@ -59,7 +59,9 @@ def test_a_run_is_told_layer_by_layer_with_the_word_that_each_state_gives(client
     assert whole["surprisal"][1:] == pytest.approx(bits, abs=1e-4)
     effects = client.get(f"/api/runs/{whole['id']}/cuts", params={"layer": 3}).json()
     cut = vs.dissect("gpt", TEXT, edit={"P[3,4]": lambda v: 0 * v})
-    assert effects[3]["probability"] == pytest.approx(vs.attribute(cut, " head").probability)
+    assert effects[3]["probability"] == pytest.approx(
+        vs.attribute(cut, vs.attribute(trace).target.cells[0][0][0]).probability
+    )
     assert client.delete(f"/api/runs/{whole['id']}").status_code == 204
     assert client.get(f"/api/runs/{whole['id']}").status_code == 404
     assert client.delete(f"/api/runs/{whole['id']}").status_code == 404

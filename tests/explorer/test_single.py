@@ -54,7 +54,7 @@ def test_a_file_from_the_disk_shows_the_hero_unfolds_it_and_cuts_heads(browser, 
     hero, value = page.locator("[data-hero=probability]"), page.locator("[data-value]")
     expect(hero).to_have_text(percent(vs.attribute(clean).probability), timeout=MINUTE)
     expect(page.locator('[data-part="P[3,4]"]')).to_contain_text(
-        percent(vs.attribute(cut, " head").probability)
+        percent(vs.attribute(cut, vs.attribute(clean).target.cells[0][0][0]).probability)
     )
     hero.click()
     head = vs.attribute(clean).target.cells[0][0]
@@ -68,9 +68,14 @@ def test_a_file_from_the_disk_shows_the_hero_unfolds_it_and_cuts_heads(browser, 
         expect(value).to_have_attribute("data-full", re.compile(str(step.value)[:8]))
     page.locator('[data-part="P[3,4]"]').click()
     page.keyboard.press("x")
-    expect(hero).to_have_text(percent(vs.attribute(cut, " head").probability))
+    expect(hero).to_have_text(
+        percent(vs.attribute(cut, vs.attribute(clean).target.cells[0][0][0]).probability)
+    )
     page.reload()
-    expect(hero).to_have_text(percent(vs.attribute(cut, " head").probability), timeout=MINUTE)
+    expect(hero).to_have_text(
+        percent(vs.attribute(cut, vs.attribute(clean).target.cells[0][0][0]).probability),
+        timeout=MINUTE,
+    )
     page.locator('[data-part="D[2]"]').click()
     page.keyboard.press("x")
     expect(page.get_by_role("status")).to_contain_text("this file holds one cut at a time")
