@@ -49,6 +49,12 @@ from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
 from vesalius.labelling import Labels, Value
 from vesalius.metrics.classes import ClassMetrics
+from vesalius.metrics.forecasts import ForecastMetrics
+from vesalius.metrics.labels import LabelMetrics
+from vesalius.metrics.predictions import Metrics
+from vesalius.metrics.spans import SpanMetrics
+from vesalius.metrics.tags import TagMetrics
+from vesalius.metrics.values import ValueMetrics
 from vesalius.model import Model
 from vesalius.tagging import Tagging
 from vesalius.traces import Trace
@@ -291,7 +297,8 @@ def python_page() -> str:
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, Value, FineTuned)
-RESULTS += (Forecast, ClassMetrics, Inspection)
+RESULTS += (Forecast, Metrics, ClassMetrics, LabelMetrics, ValueMetrics, TagMetrics, SpanMetrics)
+RESULTS += (ForecastMetrics, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
 

@@ -67,7 +67,7 @@ def described(recipe: Recipe, model, position: dict) -> Card:
         machine=position["machine"],
         date=str(datetime.date.today()),
         versions=position["versions"],
-        result={key: value for key, value in result.items() if value is not None},
+        result={key: v for key, v in result.items() if isinstance(v, str | int | float)},
         recipe=recipe.to_json(),
     )
 

@@ -16,7 +16,7 @@ def corpus():
         registry.locate("fashion-mnist")
     except NotFetched as error:
         pytest.skip(str(error))
-    return parts.held_out_images(ImageData(corpus="fashion-mnist"))
+    return parts.held_out_images(ImageData(corpus="fashion-mnist"))[0]
 
 
 def test_the_pictures_in_the_package_are_the_corpus_own(corpus):
@@ -50,7 +50,7 @@ def test_without_the_corpus_the_package_has_some_and_says_how_to_get_more(monkey
 
 def test_series_are_those_that_recipes_validate_on():
     try:
-        held = parts.held_out_series(SeriesData(corpus="japanese-vowels"))
+        held, _ = parts.held_out_series(SeriesData(corpus="japanese-vowels"))
     except NotFetched as error:
         pytest.skip(str(error))
     assert np.array_equal(vs.example("tst", 31), held.values[31].T)

@@ -9,7 +9,7 @@ models are validated as in training.
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,14 +18,17 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.arguments import Progress, silent
+from vesalius.baselines.baseline import Baseline
 from vesalius.capabilities import context_of
 from vesalius.data import stories
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.texts import Texts
-from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
+from vesalius.errors import EmptyCorpus, ImpossibleSetting, MissingExtra, VesaliusError, WrongKind
 from vesalius.families import family_of
 from vesalius.generation import forward
+from vesalius.metrics.predictions import Metrics, Predictions
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.pictures import Pictured
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.objectives.objective import BATCH
@@ -97,7 +100,7 @@ class Evaluation(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class Measures(Shown):
+class Measures(Pictured):
     """What an evaluation of another model than of the next token gave."""
 
     corpus: str
@@ -109,25 +112,81 @@ class Measures(Shown):
     numbers: dict[str, float]
     unknown: int | None = None
     """Of texts: tokens that stand for words which the vocabulary lacks."""
+    baselines: tuple[Baseline, ...] = ()
+    """What simple methods came to on the same examples."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured, and why."""
+    metrics: Metrics | None = field(default=None, compare=False)
+    """By class, label, tag or channel; who is taken for whom."""
+    predictions: Predictions | None = field(default=None, compare=False)
+    """What the model said of each example."""
 
     def to_json(self) -> dict[str, Any]:
         about = {"corpus": self.corpus, "part": self.part, "objective": self.objective}
-        unknown = {} if self.unknown is None else {"unknown": self.unknown}
-        return {**about, "examples": self.examples, **self.numbers, **unknown}
+        tables = {} if self.metrics is None else self.metrics.to_json()
+        more: dict[str, Any] = {} if self.unknown is None else {"unknown": self.unknown}
+        if self.baselines:
+            more["baselines"] = [baseline.to_json() for baseline in self.baselines]
+        if self.notes:
+            more["notes"] = list(self.notes)
+        return {**tables, **about, "examples": self.examples, **self.numbers, **more}
 
     __repr__ = in_lines
 
     def view(self) -> Iterator[Table | str]:
-        rows = [("examples", f"{self.examples:,}")]
-        for name, number in self.numbers.items():
-            shown = f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
-            shown = f"{number:.2%}" if name.endswith("accuracy") else shown
-            rows.append((name.replace("_", " "), shown))
-        if self.unknown:
-            rows.append(("unknown tokens", f"{self.unknown:,}"))
         yield self.objective
-        yield Table((self.corpus, ""), rows, right=(1,))
+        others = [baseline.numbers for baseline in self.baselines]
+        rows = [("examples", f"{self.examples:,}", *("" for _ in others))]
+        for name in {**self.numbers, **{k: 0.0 for some in others for k in some}}:
+            cells = (_shown(name, some.get(name)) for some in (self.numbers, *others))
+            rows.append((_words(name), *cells))
+        if self.unknown:
+            rows.append(("unknown tokens", f"{self.unknown:,}", *("" for _ in others)))
+        heads = (
+            self.corpus,
+            *(("the model", *(b.name for b in self.baselines)) if others else ("",)),
+        )
+        yield Table(heads, rows, right=range(1, len(heads)), prose=(0,))
+        yield from (f"{baseline.name}: {baseline.about}" for baseline in self.baselines)
+        if self.metrics is not None:
+            yield from self.metrics.tables()
+        yield from self.notes
         yield _measured(self.part)
+
+    def picture(self) -> str:
+        """The confusion matrix of classes or tags."""
+        if self.metrics is None or not self.metrics.drawn:
+            why = f" ({'; '.join(self.notes)})" if self.notes else ""
+            raise WrongKind(f"there is a picture of classes and of tags, not of this{why}")
+        return self.metrics.picture()
+
+    def write_errors(self, file: str | os.PathLike[str]) -> int:
+        """Write wrong answers as CSV, the most certain first; how many there are."""
+        if self.predictions is None or not self.predictions.heads:
+            raise WrongKind(
+                f"there is no list of errors of {self.objective}; expected a model that tells "
+                f"classes, labels, values, tags or answers"
+            )
+        return self.predictions.write_errors(arguments.path("file", file))
+
+    def _repr_html_(self) -> str:
+        drawn = self.metrics is not None and self.metrics.drawn
+        return super()._repr_html_() if drawn else Shown._repr_html_(self)
+
+
+WORDS = {"f1": "F1", "r2": "R²"}
+
+
+def _words(name: str) -> str:
+    return " ".join(WORDS.get(word, word) for word in name.split("_"))
+
+
+def _shown(name: str, number: float | None) -> str:
+    if number is None:
+        return ""
+    if isinstance(number, int):
+        return f"{number:,}"
+    return f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
 
 
 def _measured(part: str) -> str:
@@ -140,10 +199,14 @@ def evaluate(
     stride: int | None = None,
     progress: Progress | None = None,
     dtype: str = "float32",
+    baseline: bool = False,
 ) -> Evaluation | Measures:
     """Evaluate a model on a file, a folder, a corpus by name, or the stories.
 
-    ``dtype`` "int8" is for what generation in bytes costs: the weights are rounded likewise.
+    Of a file or folder that the model was trained on, the part is measured that was held out.
+    ``baseline`` adds simple methods, fitted on what the model was trained on and measured on the
+    same examples. ``dtype`` "int8" is for what generation in bytes costs: the weights are rounded
+    likewise.
     """
     model = loaded(model)
     if dtype == "int8":
@@ -157,10 +220,12 @@ def evaluate(
     arguments.callback("progress", progress)
     labelled = any(o.labels_of(corpus) and o.serves(model) for o in OBJECTIVES.values())
     if family_of(model.config).predicts_text and not labelled:
+        if baseline:
+            raise WrongKind("there is no simple method to compare models of the next token with")
         return _every_token(model, corpus, stride, progress or silent)
     if stride is not None:
         raise WrongKind(f"stride is for models of the next token, not for {model.family}")
-    return _measures(model, corpus, progress or silent)
+    return _measures(model, corpus, bool(baseline), progress or silent)
 
 
 # Models of the next token -------------------------------------------------------
@@ -275,21 +340,44 @@ def by_stream(made: "Engine", ids: Array, window: int | None) -> Iterator[tuple[
 # Other models -------------------------------------------------------------------
 
 
-def _measures(model: Model, corpus: str, progress: Progress) -> Measures:
+def _measures(model: Model, corpus: str, baseline: bool, progress: Progress) -> Measures:
     """The means over a corpus of all that the model has heads for."""
-    measured, examples = list[str](), 0
-    unknown: int | None = None
+    measured, notes, examples = list[str](), dict[str, None](), 0
+    baselines: list[Baseline] = []
+    said: Predictions | None = None
     numbers: dict[str, float] = {}
     for objective in _objectives(model, corpus):
         held_out = objective.held_out(model, corpus, progress)
         served, counted = held_out.objective, list[int]()
         given = _counted(model, held_out.batches, counted)
-        means = served.measured(model, given, held_out.tokens)
+        means, predictions = served.measured(model, given, held_out)
         measured.append(served.title)
         numbers |= served.report(means, model.preprocessing)
-        examples, unknown = sum(counted), held_out.unknown
-    part = held_out.part or objective.evaluated_part(corpus)
-    return Measures(corpus, part, "; ".join(measured), examples, numbers, unknown)
+        examples, said = sum(counted), predictions or said
+        if baseline:
+            try:
+                baselines += served.baselines(model, held_out, progress)
+            except (VesaliusError, MissingExtra) as error:
+                notes[f"no baseline: {error}"] = None
+    metrics: Metrics | None = None
+    if said is not None:
+        try:
+            metrics = said.metrics()
+            numbers |= {name: v for name, v in metrics.numbers().items() if name not in numbers}
+        except MissingExtra as error:
+            notes[f"tables and further metrics: {error}"] = None
+    return Measures(
+        corpus,
+        held_out.part,
+        "; ".join(measured),
+        examples,
+        numbers,
+        held_out.unknown,
+        tuple(baselines),
+        tuple(notes),
+        metrics,
+        said,
+    )
 
 
 def _objectives(model: Model, corpus: str) -> list[Objective]:

@@ -108,9 +108,9 @@ def _shelf(corpus: str, kind: str) -> Shelf:
     held: Images | Series | None = None
     try:
         if kind == "images":
-            held = parts.held_out_images(ImageData(corpus=corpus))
+            held, _ = parts.held_out_images(ImageData(corpus=corpus))
         else:
-            held = parts.held_out_series(SeriesData(corpus=corpus))
+            held, _ = parts.held_out_series(SeriesData(corpus=corpus))
     except (NotFetched, UnknownCorpus):
         pass  # what is in the package has to do
     file = PACKED / f"{corpus}.npz"

@@ -43,17 +43,19 @@ def grid(
     signed: bool = True,
     words: Sequence[Sequence[str]] | None = None,
     limit: float | None = None,
+    room: int = 14,
 ) -> str:
     """A heat map with its numbers, or with ``words`` in their place; NaN is left blank.
 
-    ``limit`` has the deepest colour; all but a few values are below it unless it is said.
+    ``limit`` has the deepest colour; all but a few values are below it unless it is said. ``room``
+    is that of rows' names, in letters.
     """
     values = np.asarray(values, dtype=np.float64)
     numbers = [_number(float(value)) for value in values.flat if math.isfinite(value)]
     inside = numbers if words is None else [word for row in words for word in row]
     written = [*columns, *inside]
     wide = max((CELL, *(_width(_cut(name)) + 8 for name in written)))
-    left = 14 + max((_width(_cut(name)) for name in (*rows, axes[0])), default=0) + 8
+    left = 14 + max((_width(_cut(name, room)) for name in (*rows, axes[0])), default=0) + 8
     top = (46 if title else 30) + (14 if axes[1] else 0)
     if limit is None:
         finite = np.abs(values[np.isfinite(values)])
@@ -65,7 +67,7 @@ def grid(
         parts.append(_text(left + (j + 0.5) * wide, top - 6, _cut(name), "", "middle"))
     for i, name in enumerate(rows):
         y = top + i * 24
-        parts.append(_text(left - 8, y + 16, _cut(name), "", "end"))
+        parts.append(_text(left - 8, y + 16, _cut(name, room), "", "end"))
         for j in range(values.shape[1]):
             value, x = values[i, j], left + j * wide
             if not math.isfinite(value):

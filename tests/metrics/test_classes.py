@@ -3,9 +3,8 @@ import csv
 import numpy as np
 import pytest
 
-from vesalius.baselines.labelled import Tfidf
 from vesalius.errors import WrongLength
-from vesalius.metrics.classes import calibration_error, class_metrics, write_errors
+from vesalius.metrics.classes import ClassPredictions, calibration_error, class_metrics
 
 NAMES = ("cat", "dog", "owl")
 TRUTH = np.array([0, 0, 0, 1, 1, 2])
@@ -54,11 +53,16 @@ def test_of_many_classes_the_worst_are_drawn(tmp_path):
     few = class_metrics(TRUTH, PROBABILITIES, NAMES).picture()
     assert "most errors" not in few
     assert few.count("<rect") == 5
+    shown = list(found.view())
+    assert len(shown[1].rows) == 10
+    assert shown[2] == "the 10 worst of 30 classes; all are in the JSON"
+    assert len(found.to_json()["classes"]) == 30
 
 
 def test_errors_are_written_the_most_certain_first(tmp_path):
     inputs = [f"text, {i}" for i in range(6)]
-    assert write_errors(tmp_path / "e.csv", inputs, TRUTH, PROBABILITIES, NAMES) == 3
+    found = ClassPredictions(inputs, NAMES, TRUTH, PROBABILITIES)
+    assert found.write_errors(tmp_path / "e.csv") == 3
     rows = list(csv.DictReader((tmp_path / "e.csv").read_text().splitlines()))
     assert [row["input"] for row in rows] == ["text, 1", "text, 5", "text, 4"]
     assert list(rows[0].values()) == ["text, 1", "cat", "dog", "0.600000"]
@@ -67,13 +71,3 @@ def test_errors_are_written_the_most_certain_first(tmp_path):
 def test_other_shapes_are_refused():
     with pytest.raises(WrongLength, match=r"6 examples x 2 classes, got 6 x 3"):
         class_metrics(TRUTH, PROBABILITIES, NAMES[:2])
-
-
-def test_counted_words_tell_classes_apart():
-    texts = ["a red cat", "the cat sleeps", "a dog barks", "the dog runs"] * 3
-    labels = np.array([0, 0, 1, 1] * 3)
-    baseline = Tfidf(texts, labels, (["cat", "dog"], np.array([0, 1])))
-    found = baseline.probabilities(["my cat", "his dog"], classes=3)
-    assert found.argmax(1).tolist() == [0, 1]
-    np.testing.assert_allclose(found.sum(1), 1)
-    assert not found[:, 2].any()

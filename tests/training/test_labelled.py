@@ -137,7 +137,11 @@ def test_a_folder_is_finetuned_and_then_used_by_its_own_name(family, backbones, 
         (c.number, c.name, pytest.approx(c.probability, abs=1e-6)) for c in two.candidates
     ]
     assert vs.lens(trace).likeliest[-1][0][0].name == two.name
-    measured = vs.evaluate(mine, table).to_json()
+    held_out = vs.evaluate(mine, table)
+    assert held_out.part == "the 7 texts that training held out"
+    assert held_out.numbers["accuracy"] == pytest.approx(found.numbers["accuracy"])
+    model.preprocessing.pop("held_out")
+    measured = vs.evaluate(model, table).to_json()
     with table.open(newline="") as opened:
         rows = list(csv.DictReader(opened))
     guesses = vs.classify(mine, [row["utterance"] for row in rows])
@@ -186,17 +190,24 @@ def test_values_come_in_their_own_units_and_labels_each_by_itself(backbones, tab
     with table.open(newline="") as opened:
         numbers = [float(row["value"]) for row in csv.DictReader(opened)]
     assert kept["target_mean"] == pytest.approx(np.mean(numbers), rel=0.05)
-    squares = vs.evaluate(values.folder, table).to_json()["mean_squared_error"]
+    whole = values.model
+    whole.preprocessing.pop("held_out")
+    measured = vs.evaluate(whole, table).to_json()
+    squares = measured["mean_squared_error"]
     guesses = vs.classify(values.folder, column(table, "utterance"))
     errors = [float(one) - number for one, number in zip(guesses, numbers, strict=True)]
     assert squares == pytest.approx(np.mean(np.square(errors)), rel=1e-4)
+    assert measured["mean_absolute_error"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-4)
+    assert measured["r2"] == pytest.approx(1 - squares / np.var(numbers), rel=1e-4)
     folder = tmp_path / "labels"
     labels = tuned(backbones, table, "gpt2", folder, label="tags", task="labels", epochs=1)
     one = vs.classify(labels.folder, "lost card")
     assert {c.name for c in one.candidates} == {"app", "card", "long", "rate"}
     assert one.names == [c.name for c in one.candidates if c.probability >= 0.5]
     assert vs.dissect(labels.folder, "lost card").class_names == []
-    assert vs.evaluate(labels.folder, table).to_json().keys() >= {"loss", "accuracy"}
+    told = vs.evaluate(labels.folder, table).to_json()
+    assert told.keys() >= {"loss", "accuracy", "micro_f1", "macro_f1"}
+    assert [row["name"] for row in told["labels"]] == ["app", "card", "long", "rate"]
 
 
 def column(table, name):

@@ -12,7 +12,7 @@ import torch
 from small import small_recipe, write_images, write_series
 
 from vesalius import create, evaluate, evaluation, load
-from vesalius.data import parts, registry
+from vesalius.data import holding, parts, registry
 from vesalius.data.parts import (
     held_out_images,
     held_out_series,
@@ -87,6 +87,12 @@ def near(numbers):
     return pytest.approx(numbers, rel=1e-6)
 
 
+def trained_numbers(found):
+    """The numbers of an evaluation that a run's validation has, too."""
+    more = ("macro_f1", "calibration_error")
+    return {name: number for name, number in found.numbers.items() if name not in more}
+
+
 def from_training(valid):
     """A run's validation under the names of an evaluation."""
     if "token" in valid:
@@ -105,12 +111,16 @@ def from_training(valid):
 def test_an_evaluation_is_the_last_validation_of_training(name, runs):
     outcome, held_out = runs(name)
     found = evaluate(outcome.model, held_out)
-    assert found.numbers == near(from_training(outcome.valid))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
     assert all(type(number) is float for number in found.numbers.values())
     counts = {"vit": 35, "vit patches": 35, "igpt": 35, "igpt masked": 35}
     if name != "bert":
         assert found.examples == counts.get(name, 25)
-    assert found.to_json() == {
+    told = found.to_json()
+    if found.metrics is not None:
+        assert [row["name"] for row in told.pop("classes")] == list(found.metrics.names)
+        assert np.array(told.pop("confusion")).sum() == found.examples
+    assert told == {
         "corpus": held_out,
         "part": "all",
         "objective": found.objective,
@@ -182,7 +192,7 @@ def test_images_are_scaled_as_those_trained_on_and_not_by_themselves(runs, tmp_p
 def test_examples_are_shrunk_cut_and_masked_as_in_training(name, changes, tmp_path):
     outcome, held_out = trained(name, tmp_path, changes)
     found = evaluate(outcome.model, held_out)
-    assert found.numbers == near(from_training(outcome.valid))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
 
 
 def test_what_is_held_out_of_a_corpus_by_name_is_what_recipes_validate_on(
@@ -192,7 +202,7 @@ def test_what_is_held_out_of_a_corpus_by_name_is_what_recipes_validate_on(
     whole = write_series(tmp_path).rename(tmp_path / "X_TRAIN.ts")
     shutil.copyfile(held_out, tmp_path / "X_TEST.ts")
     monkeypatch.setattr(registry, "locate", lambda name: [whole, tmp_path / "X_TEST.ts"])
-    assert evaluate(outcome.model, "x").numbers == near(from_training(outcome.valid))
+    assert trained_numbers(evaluate(outcome.model, "x")) == near(from_training(outcome.valid))
     assert evaluate(outcome.model, str(whole)).examples == 30
 
 
@@ -203,14 +213,15 @@ def test_a_corpus_of_one_file_is_split_as_in_training(tmp_path, monkeypatch):
     outcome = train(small_recipe("vit", tmp_path, changes=changes, **ALIKE), tmp_path / "run")
     found = evaluate(outcome.model, "mnist-test")
     assert found.examples == 12
-    assert found.numbers == near(from_training(outcome.valid))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
 
 
 def test_classes_go_by_their_names(runs, tmp_path):
     outcome, held_out = runs("tst")
     other = tmp_path / "other.ts"
     other.write_text(Path(held_out).read_text().replace("true a b", "true b a"))
-    assert evaluate(outcome.model, str(other)).numbers == near(from_training(outcome.valid))
+    found = evaluate(outcome.model, str(other))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
 
 
 def test_folders_of_images_may_be_called_by_the_numbers_of_classes(runs, tmp_path):
@@ -256,7 +267,7 @@ def test_a_model_with_two_heads_is_measured_by_both(runs, tmp_path):
     model = create("vit", **two.to_json())
     model.preprocessing = outcome.model.preprocessing
     found = evaluate(model, held_out)
-    assert set(found.numbers) == {"loss", "accuracy", "mean_squared_error"}
+    assert trained_numbers(found).keys() == {"loss", "accuracy", "mean_squared_error"}
     assert found.objective == "masked patches, by squared error; the class of an image"
 
 
@@ -296,13 +307,15 @@ def test_a_table_is_cut_into_windows_of_which_the_last_in_time_validate(tmp_path
     found = evaluate(outcome.model, str(last))
     assert found.examples == 3
     assert found.numbers == near({"mean_squared_error": outcome.valid["loss"]})
-    assert evaluate(outcome.model, file).examples == 12
+    same = evaluate(outcome.model, file)
+    assert (same.examples, same.part) == (3, "the last of the time, which training held out")
+    assert same.numbers == found.numbers
 
 
 def test_windows_may_overlap(tmp_path):
     file = write_table(tmp_path / "long.csv")
     outcome = on_table("tst series", tmp_path, file, window=10, stride=5, split=0.25)
-    assert evaluate(outcome.model, file).examples == 23
+    assert evaluate(outcome.model, file).examples == 5
 
 
 def test_rows_of_one_label_are_a_stretch(tmp_path):
@@ -312,7 +325,7 @@ def test_rows_of_one_label_are_a_stretch(tmp_path):
     other = write_table(tmp_path / "other.csv", label="b", rows=40)
     found = evaluate(outcome.model, other)
     assert found.examples == 4
-    assert set(found.numbers) == {"loss", "accuracy"}
+    assert trained_numbers(found).keys() == {"loss", "accuracy"}
 
 
 def test_files_of_a_folder_are_series_and_one_part_may_lack_a_class(tmp_path):
@@ -323,7 +336,7 @@ def test_files_of_a_folder_are_series_and_one_part_may_lack_a_class(tmp_path):
     outcome = on_table("tst", tmp_path, tmp_path / "train", **data)
     assert (outcome.model.config.context, outcome.model.config.outputs) == (12, 3)
     found = evaluate(outcome.model, str(tmp_path / "valid"))
-    assert found.numbers == near(from_training(outcome.valid))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
 
 
 # What cannot be evaluated -----------------------------------------------------
@@ -522,8 +535,8 @@ def test_what_is_held_out_of_a_corpus_by_name_stays_so_whatever_is_validated_on(
     }[kind]
     file = write(tmp_path)
     monkeypatch.setattr(parts, "located", lambda *_: [file])
-    train, _ = of(kind(corpus="mnist-test", valid=str(file)))
-    kept = held_out(kind(corpus="mnist-test"))
+    train, _, _ = of(kind(corpus="mnist-test", valid=str(file)))
+    kept, _ = held_out(kind(corpus="mnist-test"))
     rows = [
         {array.tobytes() for array in (part.pixels if kind is ImageData else part.values)}
         for part in (train, kept)
@@ -570,7 +583,7 @@ def test_the_regression_head_is_trained_on_the_targets_of_ts_files(tmp_path):
     error = outcome.valid["loss"] * units
     assert found.numbers["mean_squared_error"] == pytest.approx(error, rel=1e-5)
     whole = evaluate(model, str(tmp_path / "means" / "Means_TRAIN.ts"))
-    assert (whole.examples, whole.part) == (40, "all")
+    assert (whole.examples, whole.part) == (40, holding.SEEN)
 
 
 def test_the_network_s_number_is_the_z_score_of_the_target(tmp_path):
@@ -596,13 +609,14 @@ def test_a_class_that_only_a_header_names_matters_to_nobody(runs, tmp_path):
     outcome, held_out = runs("tst")
     other = tmp_path / "other.ts"
     other.write_text(Path(held_out).read_text().replace("true a b", "true a unseen b"))
-    assert evaluate(outcome.model, str(other)).numbers == near(from_training(outcome.valid))
+    found = evaluate(outcome.model, str(other))
+    assert trained_numbers(found) == near(from_training(outcome.valid))
 
 
 def test_the_headers_of_two_parts_may_name_classes_differently(tmp_path):
     head = "@univariate true\n@classLabel true {}\n@data\n"
     (tmp_path / "X_TRAIN.ts").write_text(head.format("a b unseen") + "1,2:a\n3,4:b\n" * 3)
     (tmp_path / "X_TEST.ts").write_text(head.format("b other a") + "1,2:a\n3,4:b\n")
-    training, validation = series_parts(SeriesData(corpus=str(tmp_path)))
+    training, validation, _ = series_parts(SeriesData(corpus=str(tmp_path)))
     assert training.names == validation.names == ("a", "b", "unseen")
     assert validation.labels.tolist() == [0, 1]

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
+from vesalius.baselines.baseline import Baseline
 from vesalius.data.timelines import Windows
 from vesalius.errors import ImpossibleSetting
 
@@ -96,3 +97,18 @@ def measure(method: Method, windows: Windows, first: int | None = None) -> tuple
         squares += float((error**2).mean(axis=(1, 2)).sum())
         sizes += float(np.abs(error).mean(axis=(1, 2)).sum())
     return squares / many, sizes / many
+
+
+def by_past(train: Windows, valid: Windows, test: Windows) -> list[Baseline]:
+    """The last value and DLinear on the windows of a test part."""
+    linear = fit_dlinear(train, valid)
+    about = f"DLinear (ridge {linear.ridge:g}), on {len(train):,} windows"
+    methods: list[tuple[str, str, Method]] = [
+        ("last value", "the last value again and again", lambda p: last_value(p, test.horizon)),
+        ("DLinear", about, linear),
+    ]
+    names = ("mean_squared_error", "mean_absolute_error")
+    return [
+        Baseline(name, about, dict(zip(names, measure(method, test), strict=True)))
+        for name, about, method in methods
+    ]

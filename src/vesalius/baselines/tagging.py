@@ -6,6 +6,7 @@ What a network has to beat at parts of speech. It sees a word at a time, and no 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from vesalius.baselines.baseline import Baseline
 from vesalius.data.entities import entity_scores, is_iob2
 from vesalius.data.tagging import Tagged
 
@@ -49,6 +50,13 @@ class MostFrequentTag:
         if not is_iob2(set(self.words.values())):
             return means
         return means | {f"entity_{name}": v for name, v in entity_scores(found, true).items()}
+
+
+def by_dictionary(training: Tagged, part: Tagged) -> list[Baseline]:
+    """The most frequent tag, counted in some sentences and measured on others."""
+    words = sum(len(sentence.words) for sentence in training.sentences)
+    about = f"the most frequent tag of a word or of its ending, counted in {words:,} words"
+    return [Baseline("dictionary", about, MostFrequentTag(training).scores(part))]
 
 
 def _endings(word: str) -> Iterable[str]:

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from vesalius.cli import options, terminal
-from vesalius.errors import BrokenFile
+from vesalius.errors import BrokenFile, WrongKind
+from vesalius.views import counted
 
 
 @click.command()
@@ -178,27 +179,63 @@ def finetune(
     show_default=True,
     help="int8: with weights rounded as generation in bytes does it.",
 )
+@click.option(
+    "--baseline",
+    is_flag=True,
+    help="Also a simple method, fitted on what MODEL was trained on, such as TF-IDF.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    help="Write the confusion matrix of classes or tags, as .svg or .png.",
+)
+@click.option(
+    "--errors",
+    type=click.Path(path_type=Path),
+    help="Write wrong answers as .csv, the most certain first.",
+)
 @options.extra_option
 @options.json_option
-def evaluate(model: str, corpus: str, stride: int | None, dtype: str, as_json: bool) -> None:
+def evaluate(
+    model: str,
+    corpus: str,
+    stride: int | None,
+    dtype: str,
+    baseline: bool,
+    plot: Path | None,
+    errors: Path | None,
+    as_json: bool,
+) -> None:
     """How good MODEL is on CORPUS: a file, a folder, a name, or - for standard input.
 
     For models of the next token, perplexity, bits per byte and accuracy; on "stories", whose
     probabilities are known, the distance to the best possible model too. For others what they have
-    heads for: masked tokens and next sentences, classes, pixels, masked values; of a table with
-    columns as in training, the labels of texts. Of a corpus by name, the part that recipes validate
-    on.
+    heads for: masked tokens and next sentences, classes, labels, values, tags, answers, forecasts,
+    pixels, masked values. Of a corpus by name, the part is measured that recipes validate on; of a
+    file that MODEL was trained on, the part that was held out.
 
     Example: vesalius evaluate runs/stories-gpt/model stories
     """
+    from vesalius.evaluation import Evaluation
     from vesalius.evaluation import evaluate as run
 
+    asked: dict[str, Any] = {"stride": stride, "dtype": dtype, "baseline": baseline}
     if corpus == "-":
         with TemporaryDirectory() as folder:
             file = Path(folder) / "input.txt"
             file.write_text(options.text_of("-"), encoding="utf-8")
-            result = run(options.load(model), file, stride, dtype=dtype)
+            result = run(options.load(model), file, **asked)
         result = replace(result, corpus="standard input")
     else:
-        result = run(options.load(model), corpus, stride, dtype=dtype)
+        result = run(options.load(model), corpus, **asked)
     terminal.show_result(result, as_json)
+    if isinstance(result, Evaluation):
+        if plot is not None or errors is not None:
+            raise WrongKind("--plot and --errors are not for models of the next token")
+        return
+    if plot is not None:
+        result.plot(plot)
+    if errors is not None:
+        many = result.write_errors(errors)
+        if not as_json:
+            click.echo(f"{counted(many, 'row')} in {errors}")

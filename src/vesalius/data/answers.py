@@ -109,7 +109,7 @@ def training_parts(
     file = _file(data.corpus)
     whole = read_questions(file)
     if data.valid is not None:
-        return whole, read_questions(_file(data.valid)), {}
+        return whole, read_questions(_file(data.valid)), holding.all_of(file)
     kept = holding.split_of(file, data.split, seed)
     train, valid = holding.rows([question.article for question in whole], kept)
     return [whole[row] for row in train], [whole[row] for row in valid], kept
@@ -121,6 +121,8 @@ def held_out_part(data: AnswerData, kept: Mapping[str, Any]) -> tuple[list[Quest
     whole = read_questions(file)
     if not holding.same(file, kept):
         return whole, "all"
+    if holding.whole(kept):
+        return whole, holding.SEEN
     _, rows = holding.rows([question.article for question in whole], kept)
     valid = [whole[row] for row in rows]
     articles = len({question.article for question in valid})

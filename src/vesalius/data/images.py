@@ -37,9 +37,16 @@ class Images:
     labels: Int[Array, " N"] | None = None
     names: tuple[str, ...] = ()
     """What the labels are called."""
+    origins: tuple[str, ...] = ()
+    """Where each image comes from: its file, or its place in one."""
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    def chosen(self, rows: Int[Array, " some"]) -> "Images":
+        labels = None if self.labels is None else self.labels[rows]
+        origins = tuple(self.origins[row] for row in rows) if self.origins else ()
+        return Images(self.pixels[rows], labels, self.names, origins)
 
 
 def read_images(path: str | Path) -> Images:
@@ -59,7 +66,20 @@ def read_images(path: str | Path) -> Images:
         raise EmptyCorpus(f"{path} holds no images; its shape is {images.pixels.shape}")
     if images.labels is not None and len(images.labels) != len(images):
         raise UnusableData(f"{path} has {len(images)} images and {len(images.labels)} labels")
+    if not images.origins:
+        places = tuple(f"{path.name}, image {number}" for number in range(len(images)))
+        images = replace(images, origins=places)
     return images
+
+
+def image_files(path: str | Path) -> list[Path]:
+    """The files that ``read_images`` takes pixels and classes from."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    folders = sorted((sub for sub in path.iterdir() if sub.is_dir()), key=_natural)
+    pngs = [file for folder in (path, *folders) for file in _pngs(folder)]
+    return sorted(path.glob("*images*idx3*"))[:1] or pngs
 
 
 def _read_idx(file: Path) -> Images:
@@ -147,7 +167,8 @@ def _read_pngs(folder: Path) -> Images:
             )
     counts = [len(group) for group in classes.values()]
     labels = np.repeat(np.arange(len(classes)), counts) if classes else None
-    return Images(np.stack(pixels), labels, tuple(classes))
+    places = tuple(file.relative_to(folder).as_posix() for file in files)
+    return Images(np.stack(pixels), labels, tuple(classes), places)
 
 
 def _pngs(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ class in its share, and never a group on both sides. Turning texts into tokens i
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.data import parts, registry
+from vesalius.data import holding, parts, registry
 from vesalius.data.batches import generator
 from vesalius.data.settings import LabelledData
 from vesalius.data.tables import Table, is_table, read_table
 from vesalius.errors import ImpossibleSetting, UnusableData, nearest
+from vesalius.views import counted
 
-SPLITTING, CHOOSING = 3, 4  # ends of random keys
+CHOOSING = 4  # end of a random key
 TRUE, FALSE = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
@@ -42,6 +43,15 @@ class LabelledTexts:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def inputs(self) -> list[str]:
+        """What is read of each example, on one line."""
+        if self.seconds is None:
+            return self.texts
+        return [
+            f"{first} | {second}" for first, second in zip(self.texts, self.seconds, strict=True)
+        ]
 
     def chosen(self, rows: Sequence[int] | Array) -> "LabelledTexts":
         """Some of the texts, in this order."""
@@ -115,9 +125,31 @@ def training_file(corpus: str) -> str:
     return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[0])
 
 
-def held_out_file(corpus: str) -> str:
-    """All of a table; of a corpus by name, the table that no recipe trains on."""
-    return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[-1])
+def kept_split(data: LabelledData, seed: int) -> dict[str, Any]:
+    """What was trained on and how it was split, as a model keeps it."""
+    file = Path(training_file(data.corpus))
+    if data.valid is not None:
+        return holding.all_of(file)
+    return holding.split_of(file, data.split, seed)
+
+
+def held_out_part(
+    data: LabelledData, kind: str, names: Sequence[str] | None, kept: Mapping[str, Any]
+) -> tuple[LabelledTexts, str]:
+    """What to evaluate on, and in words which part of the corpus that is.
+
+    All of a table, unless a part of the same was trained on; of a corpus by name, the table that no
+    recipe trains on.
+    """
+    named = not parts.here(data.corpus) and not is_table(data.corpus)
+    file = str(_located(data.corpus)[-1]) if named else data.corpus
+    part = read_labelled(file, data, kind, names)
+    if not holding.same(Path(file), kept):
+        return part, "what no recipe trains on" if named else "all"
+    if holding.whole(kept):
+        return part, holding.SEEN
+    _, part = split(part, float(kept["split"]), int(kept["seed"]))
+    return part, f"the {counted(len(part), 'text')} that training held out"
 
 
 def is_labelled(corpus: str) -> bool:
@@ -134,32 +166,16 @@ def split(whole: LabelledTexts, share: float, seed: int) -> tuple[LabelledTexts,
     """A share held out by chance, each class in its share; texts of one group stay together."""
     if not share:
         raise ImpossibleSetting("[data] split must be above 0, or valid must name another table")
-    members: dict[Any, list[int]] = {}
-    for row in range(len(whole)):
-        members.setdefault(row if whole.groups is None else whole.groups[row], []).append(row)
-    groups = list(members.values())
-    total = Counter(label for row in range(len(whole)) for label in whole.classes_of(row))
-    taken: Counter[int] = Counter()
-    held_out: list[int] = []
-    for place in generator(seed, SPLITTING).permutation(len(groups)):
-        added = Counter(label for row in groups[place] for label in whole.classes_of(row))
-        # A group is held out if that brings its classes nearer to their shares of the texts.
-        gain = sum(
-            abs(share * total[label] - taken[label])
-            - abs(share * total[label] - taken[label] - count)
-            for label, count in added.items()
-        )
-        if gain > 0 and all(taken[label] + added[label] < total[label] for label in added):
-            taken += added
-            held_out += groups[place]
+    classes = [whole.classes_of(row) for row in range(len(whole))]
+    rest, held_out = holding.by_class(classes, share, seed, whole.groups)
     if not held_out:
         what = "texts" if whole.groups is None else "groups"
+        many = len(whole if whole.groups is None else set(whole.groups))
         raise ImpossibleSetting(
-            f"a share of {share} of {len(groups)} {what} is none; name another table to validate "
+            f"a share of {share} of {many} {what} is none; name another table to validate "
             f"on as valid, or set split higher"
         )
-    rest = sorted(set(range(len(whole))) - set(held_out))
-    return whole.chosen(rest), whole.chosen(sorted(held_out))
+    return whole.chosen(rest), whole.chosen(held_out)
 
 
 def few(whole: LabelledTexts, examples: int, seed: int) -> LabelledTexts:

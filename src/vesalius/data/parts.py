@@ -6,15 +6,18 @@ end; each use has a seed of its own.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vesalius.data import images, registry, series, texts
+import numpy as np
+
+from vesalius.data import holding, images, registry, series, texts
 from vesalius.data.batches import generator, used_names
-from vesalius.data.settings import ImageData, LabelledData, SeriesData
+from vesalius.data.settings import ImageData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
+from vesalius.views import counted
 
 HELD_OUT = 0.1
 """The share of a corpus by name that is held out, where no file of its own is."""
@@ -93,18 +96,39 @@ def _by_folder(whole: texts.FileTexts) -> tuple[texts.FileTexts, texts.FileTexts
     return (train, valid) if train.parts and valid.parts else None
 
 
-def evaluation_texts(name: str) -> tuple[texts.Texts, str]:
+def kept_texts(corpus: str, valid: str | None, split: float) -> dict[str, Any]:
+    """What was trained on and how it was split, as a model keeps it."""
+    if corpus == STORIES:
+        return {}
+    if not here(corpus):
+        train, held_out = named_texts(corpus, split)
+        files = sorted({part.file for part in (*train.parts, *held_out.parts)})
+        return holding.split_of(files, split, seed=0)
+    files = [part.file for part in texts.read_texts(corpus).parts]
+    if valid is not None:
+        return holding.all_of(files)
+    return holding.split_of(files, split or HELD_OUT, seed=0)
+
+
+def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[texts.Texts, str]:
     """What to evaluate on, and in words which part of the corpus that is.
 
-    Of a corpus by name, what no recipe trains on; of a file or folder, all.
+    Of a corpus by name, what no recipe trains on; of a file or folder all, unless a part of the
+    same was trained on.
     """
     if name == STORIES:
         return HELD_OUT_STORIES, f"{HELD_OUT_STORIES.name} that no recipe trains on"
-    if here(name):
-        return texts.read_texts(name), "all"
-    train, held_out = named_texts(name)
-    of = train.size() + held_out.size()
-    return held_out, f"{held_out.size():,} of {of:,} bytes, which no recipe trains on"
+    if not here(name):
+        train, held_out = named_texts(name)
+        of = train.size() + held_out.size()
+        return held_out, f"{held_out.size():,} of {of:,} bytes, which no recipe trains on"
+    whole = texts.read_texts(name)
+    if not kept or not holding.same([part.file for part in whole.parts], kept):
+        return whole, "all"
+    if holding.whole(kept):
+        return whole, holding.SEEN
+    _, held_out = _by_folder(whole) or texts.split(whole, float(kept["split"]))
+    return held_out, f"{held_out.size():,} of {whole.size():,} bytes, which training held out"
 
 
 def series_files(name: str) -> list[Path]:
@@ -127,28 +151,7 @@ def series_files(name: str) -> list[Path]:
     return [pair[0][0], pair[1][0]]
 
 
-def evaluated_part(name: str, kind: str) -> str:
-    """In words, which part of a corpus of texts, images or series models are evaluated on."""
-    if kind == "text":
-        return evaluation_texts(name)[1]
-    if kind == LabelledData.kind:
-        return "all" if here(name) else "what no recipe trains on"
-    if not here(name):
-        return "what recipes validate on, and do not train on"
-    files = series_files(name) if kind == "series" else []
-    return files[1].name if len(files) > 1 else "all"
-
-
-def held_out_images(data: ImageData) -> images.Images:
-    """All of a file or folder; of a corpus by name, what recipes validate on."""
-    if here(data.corpus):
-        whole = images.read_images(data.corpus)
-    else:
-        files = _image_files(data.corpus)
-        apart = len(files) > 1 and data.valid is None
-        names = registry.corpus(data.corpus).classes
-        whole = _named(images.read_images(files[1]), names) if apart else image_parts(data)[1]
-    return whole if data.side is None else images.shrunk(whole, data.side)
+VALIDATED = "what recipes validate on, and do not train on"
 
 
 def _image_files(name: str) -> list[Path]:
@@ -156,24 +159,57 @@ def _image_files(name: str) -> list[Path]:
     return located(name, "images", lambda file: "images" in file.name)
 
 
-def image_parts(data: ImageData) -> tuple[images.Images, images.Images]:
-    """Images to train on, and to validate on."""
-    own = here(data.corpus)
-    files = [Path(data.corpus)]
-    if not own:
-        files = _image_files(data.corpus)
-    names = () if own else registry.corpus(data.corpus).classes
-    whole = _named(images.read_images(files[0]), names)
-    if len(files) > 1 or (own and data.valid is not None):
-        return whole, _named(images.read_images(data.valid or files[1]), names)
-    train, valid = (
-        images.Images(
-            whole.pixels[rows], None if whole.labels is None else whole.labels[rows], whole.names
-        )
-        for rows in _rows(len(whole), data.split)
-    )
+def image_parts(
+    data: ImageData, seed: int = 0
+) -> tuple[images.Images, images.Images, dict[str, Any]]:
+    """Images to train on and to validate on; and how one's own were split, to be kept."""
+    if here(data.corpus):
+        whole, files = images.read_images(data.corpus), images.image_files(data.corpus)
+        if data.valid is not None:
+            return whole, images.read_images(data.valid), holding.all_of(files)
+        kept = holding.split_of(files, data.split, seed)
+        train, held_out = _apart(whole, kept)
+        return whole.chosen(train), whole.chosen(held_out), kept
+    found, names = _image_files(data.corpus), registry.corpus(data.corpus).classes
+    whole = _named(images.read_images(found[0]), names)
+    if len(found) > 1:
+        valid = _named(images.read_images(data.valid or found[1]), names)
+        return whole, valid, holding.all_of(found[0])
     # What is held out of a corpus by name stays so, whatever else is validated on.
-    return train, valid if data.valid is None else _named(images.read_images(data.valid), names)
+    train, rest = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
+    valid = rest if data.valid is None else _named(images.read_images(data.valid), names)
+    return train, valid, {}
+
+
+def held_out_images(
+    data: ImageData, kept: Mapping[str, Any] | None = None
+) -> tuple[images.Images, str]:
+    """What to evaluate on, and in words which part of the corpus that is.
+
+    All of a file or folder, unless a part of the same was trained on; of a corpus by name, what
+    recipes validate on.
+    """
+    if here(data.corpus):
+        part, which = images.read_images(data.corpus), "all"
+        if kept and holding.same(images.image_files(data.corpus), kept):
+            which = holding.SEEN
+            if not holding.whole(kept):
+                part = part.chosen(_apart(part, kept)[1])
+                which = f"the {counted(len(part), 'image')} that training held out"
+    else:
+        files = _image_files(data.corpus)
+        apart = len(files) > 1 and data.valid is None
+        names = registry.corpus(data.corpus).classes
+        part = _named(images.read_images(files[1]), names) if apart else image_parts(data)[1]
+        which = VALIDATED
+    return (part if data.side is None else images.shrunk(part, data.side)), which
+
+
+def _apart(part: images.Images | series.Series, kept: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Which of one's own examples to train on, and which are held out."""
+    classes = np.zeros(len(part), int) if part.labels is None else part.labels
+    train, held_out = holding.apart(classes.tolist(), float(kept["split"]), int(kept["seed"]))
+    return np.array(train), np.array(held_out)
 
 
 def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
@@ -181,24 +217,22 @@ def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
     return part if part.names else replace(part, names=names)
 
 
-def held_out_series(data: SeriesData) -> series.Series:
-    """All of a file, or of a folder of tables; of other corpora, what recipes validate on."""
-    if here(data.corpus) and len(series_files(data.corpus)) == 1:
-        return _windowed(series.read_series(data.corpus, data.label), data)
-    return series_parts(data)[1]
-
-
-def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
-    """Series to train on, and to validate on."""
+def series_parts(
+    data: SeriesData, seed: int = 0
+) -> tuple[series.Series, series.Series, dict[str, Any]]:
+    """Series to train on and to validate on; and how one's own were split, to be kept."""
     files = series_files(data.corpus)
     if data.label is not None and files[0].suffix == ".ts":
         raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
     training = series.read_series(files[0], data.label)
     other = data.valid or (files[1] if len(files) > 1 else None)
     validation = training if other is None else series.read_series(other, data.label)
+    own = here(data.corpus)
+    kept = holding.all_of(series.table_files(files[0]))
     # What is held out of a corpus by name stays so, whatever else is validated on.
-    if len(files) == 1 and (data.valid is None or not here(data.corpus)):
-        training, rest = _split_series(training, data)
+    if len(files) == 1 and (data.valid is None or not own):
+        kept = {**kept, "split": data.split, "seed": seed} if own else {}
+        training, rest = _split_series(training, data, kept)
         validation = rest if data.valid is None else validation
     both = training.labels is not None and validation.labels is not None
     if both and training.names != validation.names:
@@ -206,10 +240,36 @@ def series_parts(data: SeriesData) -> tuple[series.Series, series.Series]:
         extra = [name for name in used_names(validation) if name not in training.names]
         names = [*training.names, *extra]
         training, validation = series.renamed(training, names), series.renamed(validation, names)
-    return _windowed(training, data), _windowed(validation, data)
+    return _windowed(training, data), _windowed(validation, data), kept
 
 
-def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series, series.Series]:
+def held_out_series(
+    data: SeriesData, kept: Mapping[str, Any] | None = None, window: int | None = None
+) -> tuple[series.Series, str]:
+    """What to evaluate on, and in words which part of the corpus that is.
+
+    All of a file or of a folder of tables, unless a part of the same was trained on; of other
+    corpora, what recipes validate on. It is cut into windows as in training, or else as is said.
+    """
+    cut = data if data.window is not None else data.change(window=window)
+    files = series_files(data.corpus)
+    if not here(data.corpus) or len(files) > 1:
+        which = files[1].name if here(data.corpus) else VALIDATED
+        return _windowed(series_parts(data)[1], cut), which
+    part, which = series.read_series(files[0], data.label), "all"
+    if kept and holding.same(series.table_files(files[0]), kept):
+        which = holding.SEEN
+        if not holding.whole(kept):
+            _, part = _split_series(part, data.change(split=float(kept["split"])), kept)
+            which = f"the {len(part):,} series that training held out"
+            if data.window is not None:
+                which = "the last of the time, which training held out"
+    return _windowed(part, cut), which
+
+
+def _split_series(
+    whole: series.Series, data: SeriesData, kept: Mapping[str, Any]
+) -> tuple[series.Series, series.Series]:
     if data.window is not None:
         return series.split(whole, data.split)
     if len(whole) == 1:
@@ -217,8 +277,8 @@ def _split_series(whole: series.Series, data: SeriesData) -> tuple[series.Series
             f"{data.corpus} is one series of {len(whole.values[0])} time steps; "
             f"set [data] window to a number of time steps, and it is cut into windows"
         )
-    training, validation = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
-    return training, validation
+    rows = _apart(whole, kept) if kept else _rows(len(whole), data.split)
+    return whole.chosen(rows[0]), whole.chosen(rows[1])
 
 
 def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
@@ -226,9 +286,9 @@ def _windowed(whole: series.Series, data: SeriesData) -> series.Series:
 
 
 def _rows(count: int, share: float) -> tuple[Any, Any]:
-    """Which examples to train on and to validate on: drawn, because files are often sorted.
+    """Which examples of a corpus by name to train on and to validate on; neither part is empty.
 
-    Neither part is empty.
+    They are drawn, because files are often sorted, and for all recipes in the same way.
     """
     if not share or count < 2:
         raise ImpossibleSetting(

@@ -7,7 +7,7 @@ short series; in a batch both are 0, which is the mean, and neither is ever to b
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +41,8 @@ class Series:
     """What the labels are called."""
     targets: Float[Array, " series"] | None = None
     """A number for each series, for regression."""
+    origins: tuple[str, ...] = ()
+    """Where each series comes from: its line in a file, or its file."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -52,7 +54,8 @@ class Series:
         """Other values, with the labels and targets of some of these."""
         labels = None if self.labels is None else self.labels[rows]
         targets = None if self.targets is None else self.targets[rows]
-        return Series(values, labels, self.names, targets)
+        origins = tuple(self.origins[row] for row in rows) if self.origins else ()
+        return Series(values, labels, self.names, targets, origins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,7 @@ def read_ts(path: str | Path) -> Series:
         raise BrokenFile(f"{path} has no line @data; expected a .ts file of the UEA archive")
     channels, names, targeted = _header(path, [line for _, line in lines[:start]])
     values, labels, targets = [], list[int](), list[float]()
+    places = tuple(f"{path.name}, line {number}" for number, _ in lines[start + 1 :])
     for number, line in lines[start + 1 :]:
         cells = line.split(":")
         if names:
@@ -101,6 +105,7 @@ def read_ts(path: str | Path) -> Series:
         np.array(labels, np.int64) if names else None,
         names,
         np.array(targets, np.float64) if targeted else None,
+        places,
     )
 
 
@@ -246,13 +251,19 @@ def read_series(path: str | Path, label: str | None = None) -> Series:
     return read_ts(path)
 
 
+def table_files(path: str | Path) -> list[Path]:
+    """A file itself; of a folder, its tables."""
+    path = Path(path)
+    return sorted(path.glob("*.csv")) if path.is_dir() else [path]
+
+
 def read_tables(path: str | Path, label: str | None = None) -> Series:
     """The series of a CSV file, or of those in a folder.
 
     Every file is a series; where a column holds labels, every stretch of rows with the same one.
     """
     path = Path(path)
-    files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+    files = table_files(path)
     if not files:
         raise EmptyCorpus(f"{path} holds no .csv files; expected one for each series")
     tables = [read_csv(file, label=label) for file in files]
@@ -263,15 +274,16 @@ def read_tables(path: str | Path, label: str | None = None) -> Series:
                 f"{', '.join(tables[0].names)}; {file} has {', '.join(table.names)}"
             )
     if label is None:
-        return Series([table.values for table in tables])
+        return Series([table.values for table in tables], origins=tuple(f.name for f in files))
     names = sorted({text for table in tables for text in table.labels})
-    values, labels = list[Array](), list[int]()
-    for table in tables:
+    values, labels, places = list[Array](), list[int](), list[str]()
+    for file, table in zip(files, tables, strict=True):
         classes = np.array([names.index(text) for text in table.labels])
         edges = [0, *(np.flatnonzero(np.diff(classes)) + 1).tolist(), len(classes)]
         values += [table.values[start:end] for start, end in pairwise(edges)]
         labels += classes[edges[:-1]].tolist()
-    return Series(values, np.array(labels, np.int64), tuple(names))
+        places += [f"{file.name}, rows {start} to {end - 1}" for start, end in pairwise(edges)]
+    return Series(values, np.array(labels, np.int64), tuple(names), origins=tuple(places))
 
 
 def renamed(series: Series, names: Sequence[str]) -> Series:
@@ -280,7 +292,7 @@ def renamed(series: Series, names: Sequence[str]) -> Series:
     places = np.array([names.index(name) if name in names else -1 for name in series.names])
     labels = places[series.labels]
     assert (labels >= 0).all(), "classes that examples have are among the names"
-    return Series(series.values, labels, tuple(names))
+    return replace(series, labels=labels, names=tuple(names))
 
 
 def windows(

@@ -5,9 +5,10 @@ A row holds a word and its tag, an empty row ends a sentence. How words become p
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vesalius.data import holding, parts
 from vesalius.data.settings import TaggedData
@@ -130,18 +131,18 @@ def _one(name: str) -> Path:
     return files[1] if len(files) > 1 else files[0]
 
 
-def training_parts(data: TaggedData, seed: int) -> tuple[Tagged, Tagged, dict[str, object]]:
+def training_parts(data: TaggedData, seed: int) -> tuple[Tagged, Tagged, dict[str, Any]]:
     """Sentences to train on and to validate on; and how one file was split, to be kept."""
     file, other = tagged_files(data)
     whole = read_tagged(file, data.column, data.word)
     if other is not None:
-        return whole, read_tagged(other, data.column, data.word), {}
+        return whole, read_tagged(other, data.column, data.word), holding.all_of(file)
     kept = holding.split_of(file, data.split, seed)
     train, valid = holding.rows(list(range(len(whole))), kept)
     return whole.chosen(train), whole.chosen(valid), kept
 
 
-def held_out_part(data: TaggedData, kept: dict[str, object]) -> tuple[Tagged, str]:
+def held_out_part(data: TaggedData, kept: Mapping[str, Any]) -> tuple[Tagged, str]:
     """What to evaluate on, and in words which part of the corpus that is.
 
     All of a file, unless a part of the same file was trained on.
@@ -151,6 +152,8 @@ def held_out_part(data: TaggedData, kept: dict[str, object]) -> tuple[Tagged, st
     file = other if named and other is not None else file
     whole = read_tagged(file, data.column, data.word)
     if holding.same(file, kept):
+        if holding.whole(kept):
+            return whole, holding.SEEN
         _, valid = holding.rows(list(range(len(whole))), kept)
         return whole.chosen(valid), f"the {len(valid):,} sentences that training held out"
     return whole, file.name if named else "all"

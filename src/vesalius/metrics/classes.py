@@ -1,24 +1,28 @@
 """Classes: accuracy, macro F1, calibration, a table for each class, and who is taken for whom."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from vesalius import pictures
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
 from vesalius.extras import require
-from vesalius.pictures import Pictured
+from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
 from vesalius.views import Part, Table
 
 BINS = 15
 """Of the calibration error: confidences in equal steps from 0 to 1."""
 DRAWN = 20
 """Classes of a confusion matrix that is drawn; of more, those with the most errors."""
+
+LONGEST = 34
+"""Letters of a name that tables and pictures show; JSON has it whole."""
+NARROW = 6
+"""Letters of a name that fits above a column; where one is longer, columns have numbers."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class ClassRow:
 
 
 @dataclass(frozen=True, repr=False)
-class ClassMetrics(Pictured):
+class ClassMetrics(Metrics):
     """What predicted classes came to, beside the true ones."""
 
     names: tuple[str, ...]
@@ -47,6 +51,7 @@ class ClassMetrics(Pictured):
     calibration_error: float
     """How far confidences are from the shares of right answers (expected calibration error)."""
     rows: tuple[ClassRow, ...]
+    drawn = True
 
     @property
     def examples(self) -> int:
@@ -67,12 +72,22 @@ class ClassMetrics(Pictured):
 
     def view(self) -> Iterator[Part]:
         yield repr(self).partition(": ")[2]
-        rows = []
-        for r in sorted(self.rows, key=lambda row: row.f1):
-            scores = (f"{score:.4f}" for score in (r.precision, r.recall, r.f1))
-            rows.append((r.name, *scores, f"{r.examples:,}", r.mistaken_for))
+        yield from self.tables()
+
+    def tables(self) -> Iterator[Part]:
+        worst = sorted(self.rows, key=lambda row: (row.f1, -row.examples))
+        rows = [
+            (
+                _cut(r.name),
+                *(f"{score:.4f}" for score in (r.precision, r.recall, r.f1)),
+                f"{r.examples:,}",
+                f"→ {_cut(r.mistaken_for)}" if r.mistaken_for else "",
+            )
+            for r in worst[:WORST]
+        ]
         heads = ("class", "precision", "recall", "F1", "examples", "mistaken for")
-        yield Table(heads, rows, right=(1, 2, 3, 4))
+        yield Table(heads, rows, right=(1, 2, 3, 4), beneath=(5,))
+        yield from more(len(worst), "classes")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -88,13 +103,49 @@ class ClassMetrics(Pictured):
         errors = wrong.sum(0) + wrong.sum(1)
         shown = np.sort(np.argsort(-errors, kind="stable")[:DRAWN])
         names = [self.names[i] for i in shown]
+        columns, rows = names, names
+        if max(map(len, names)) > NARROW:
+            columns = [str(number) for number in range(1, len(names) + 1)]
+            rows = [f"{_cut(name)}  {number}" for name, number in zip(names, columns, strict=True)]
         title = "true class (row) and predicted class (column)"
         if len(names) < len(self.names):
             title += f": the {len(names)} of {len(self.names)} classes with the most errors"
         counts = self.confusion[np.ix_(shown, shown)].astype(float)
         counts[counts == 0] = np.nan
         words = [["" if np.isnan(v) else f"{v:.0f}" for v in row] for row in counts]
-        return pictures.grid(counts, names, names, title, ("true", "predicted"), False, words)
+        axes, room = ("true", "predicted"), LONGEST + 4
+        return pictures.grid(counts, rows, columns, title, axes, False, words, room=room)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPredictions(Predictions):
+    """The probabilities of classes."""
+
+    inputs: Sequence[str]
+    names: Sequence[str]
+    truth: Int[Array, " examples"]
+    probabilities: Float[Array, "examples classes"]
+
+    def metrics(self) -> ClassMetrics:
+        return class_metrics(self.truth, self.probabilities, self.names)
+
+    def errors(self) -> list[Row]:
+        predicted, certain = self.probabilities.argmax(1), self.probabilities.max(1)
+        wrong = np.flatnonzero(predicted != self.truth)
+        wrong = wrong[np.argsort(-certain[wrong], kind="stable")]
+        return [
+            (
+                self.inputs[i],
+                self.names[self.truth[i]],
+                self.names[predicted[i]],
+                f"{certain[i]:.6f}",
+            )
+            for i in wrong.tolist()
+        ]
 
 
 def class_metrics(truth: Array, probabilities: Array, names: Sequence[str]) -> ClassMetrics:
@@ -139,23 +190,3 @@ def calibration_error(confidence: Array, right: Array) -> float:
     bins = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
     gaps = np.bincount(bins, np.asarray(right, np.float64) - confidence, BINS)
     return float(np.abs(gaps).sum() / max(1, len(confidence)))
-
-
-def write_errors(
-    file: str | Path,
-    inputs: Sequence[str],
-    truth: Array,
-    probabilities: Array,
-    names: Sequence[str],
-) -> int:
-    """Write wrong predictions as CSV, the most certain first; how many there are."""
-    predicted, certain = probabilities.argmax(1), probabilities.max(1)
-    wrong = np.flatnonzero(predicted != truth)
-    wrong = wrong[np.argsort(-certain[wrong], kind="stable")]
-    with open(file, "w", newline="", encoding="utf-8") as out:
-        table = csv.writer(out)
-        table.writerow(("input", "truth", "prediction", "probability"))
-        for i in wrong.tolist():
-            row = (inputs[i], names[truth[i]], names[predicted[i]], f"{certain[i]:.6f}")
-            table.writerow(row)
-    return len(wrong)

@@ -19,6 +19,8 @@ from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families.family import OwnConfig
 from vesalius.generation import forward
 from vesalius.machine import warn_once
+from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.spans import SpanPredictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -54,8 +56,7 @@ class Answers(Objective):
         kept: dict[str, Any] = self.changed(data, KEPT)
         if any(not asked.answers for asked in train):
             kept["impossible"] = True
-        if split:
-            kept["held_out"] = split
+        kept |= self.remembered(recipe, split)
         common = {"batch": recipe.training.batch, "seed": recipe.seed}
         return Source(
             {"vocabulary": pieces.rows, "labels": 2},
@@ -111,9 +112,11 @@ class Answers(Objective):
         rows = len(batch["ids"])
         return self.counted("start", rows) | self.counted("end", rows)
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
         """Losses of windows, and exact match and F1 of questions, without PyTorch."""
-        made = forward.running(model, tokens)
+        made = forward.running(model, held_out.tokens)
         found = [Candidates(LONGEST) for _ in self.questions]
         sums = {"start": 0.0, "end": 0.0, "start accuracy": 0.0, "end accuracy": 0.0}
         for batch in batches:
@@ -131,7 +134,12 @@ class Answers(Objective):
             answered(model, asked.paragraph, some)
             for asked, some in zip(self.questions, found, strict=True)
         ]
-        return means | answers.compared(said, (asked.answers for asked in self.questions))
+        odds = [
+            some.best(1)[0].probability if text else some.nothing
+            for text, some in zip(said, found, strict=True)
+        ]
+        predictions = SpanPredictions(self.questions, said, odds)
+        return means | predictions.metrics().numbers(), predictions
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         shown = {"questions": len(self.questions), "loss": means["start"] + means["end"]}

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius.arguments import Progress
-from vesalius.baselines.forecasting import last_value
+from vesalius.baselines.baseline import Baseline
+from vesalius.baselines.forecasting import by_past, last_value
 from vesalius.data import preprocessing, timelines
 from vesalius.data.batches import Batch, Batches, Scaling
 from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
+from vesalius.metrics.forecasts import ChannelRow, ForecastPredictions
+from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import HeldOut, Objective, Source, tensors
@@ -51,6 +54,7 @@ class Forecast(Objective):
 
         kept = {**preprocessing.kept(scaling), "channels": list(timeline.names)}
         kept |= {"batch": recipe.training.batch, **self.changed(data, KEPT)}
+        kept |= self.remembered(recipe, {})
         digest = hashlib.sha256(timeline.values.tobytes()).hexdigest()
         return Source({"channels": len(timeline.names)}, batches, digest, preprocessing=kept)
 
@@ -68,10 +72,19 @@ class Forecast(Objective):
         scaling = preprocessing.scaling(kept, channels)
         *_, test = timelines.scaled_parts(timeline, data, scaling, *lengths)
         common: dict[str, Any] = {"training": test, "validation": test, "batch": AT_ONCE}
-        return HeldOut(self, timelines.ForecastWindows(**common))
+        part = "its last part, which no recipe trains on; every window, values scaled"
+        return HeldOut(self, timelines.ForecastWindows(**common), part=part, examples=test)
 
-    def evaluated_part(self, corpus: str) -> str:
-        return "its last part, which no recipe trains on; every window, values scaled"
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        """Methods of scaled values, fitted on the windows that the model was trained on."""
+        data, _ = self.trained_on(model)
+        test: timelines.Windows = held_out.examples
+        timeline = timelines.read_timeline(data.corpus)
+        scaling = preprocessing.scaling(model.preprocessing, len(timeline.names))
+        lengths = (test.context, test.horizon)
+        train, valid, _ = timelines.scaled_parts(timeline, data, scaling, *lengths)
+        progress("DLinear", 0, None)
+        return by_past(train, valid, test)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         error = network(batch["past"]) - batch["future"]
@@ -80,23 +93,32 @@ class Forecast(Objective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return dict.fromkeys(("squares", "sizes"), batch["future"].size)
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
         """Errors over every window, and without those of the last batch that is not full."""
         kept = model.preprocessing
         found: dict[str, list[Array]] = {}
+        by_channel = np.zeros((2, held_out.examples.values.shape[1]))
         for batch, forecast in _forecasts(model, batches):
             future = batch["future"]
             many = future.shape[1]
-            means = errors("", forecast, future)
-            means |= errors("last value ", last_value(batch["past"], many), future)
+            off = forecast.astype(np.float64) - future
+            by_channel += (off**2).mean(axis=1).sum(axis=0), np.abs(off).mean(axis=1).sum(axis=0)
+            each_window = errors("", forecast, future)
+            each_window |= errors("last value ", last_value(batch["past"], many), future)
             if (widths := half_width(kept, 0.9, many, future.shape[2])) is not None:
-                means["within"] = (abs(forecast - future) <= widths).mean(axis=(1, 2))
-            for name, each in means.items():
+                each_window["within"] = (abs(forecast - future) <= widths).mean(axis=(1, 2))
+            for name, each in each_window.items():
                 found.setdefault(name, []).append(each)
         whole = {name: np.concatenate(each) for name, each in found.items()}
         full = len(whole["squares"]) // kept.get("batch", 1) * kept.get("batch", 1)
         some = {f"published {name}": whole[name][:full] for name in ("squares", "sizes") if full}
-        return {name: float(each.mean()) for name, each in {**whole, **some}.items()}
+        means = {name: float(each.mean()) for name, each in {**whole, **some}.items()}
+        names = kept.get("channels") or [f"channel {c + 1}" for c in range(by_channel.shape[1])]
+        columns = (by_channel / len(held_out.examples)).T.tolist()
+        rows = (ChannelRow(str(name), *two) for name, two in zip(names, columns, strict=True))
+        return means, ForecastPredictions(tuple(rows))
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         names = {

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vesalius.arguments import Progress
+from vesalius.baselines.arrays import by_pixels
+from vesalius.baselines.baseline import Baseline
 from vesalius.data import images, parts, preprocessing
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
+from vesalius.inputs import label_names
+from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
+    HeldOut,
+    Objective,
+    Source,
+    classified,
+)
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -36,10 +47,9 @@ class ImageObjective(Objective):
 
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: ImageData = recipe.data  # type: ignore[assignment]
-        both = parts.image_parts(data)
+        train, valid, split = parts.image_parts(data, recipe.seed)
         if data.side is not None:
-            both = images.shrunk(both[0], data.side), images.shrunk(both[1], data.side)
-        train, valid = both
+            train, valid = images.shrunk(train, data.side), images.shrunk(valid, data.side)
         _, _, side, width = train.pixels.shape
         if side != width:
             raise UnusableData(f"expected square images, got {side} x {width}")
@@ -57,7 +67,12 @@ class ImageObjective(Objective):
             implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
-            preprocessing={**kept, "names": train.names, **self.changed(data, KEPT)},
+            preprocessing={
+                **kept,
+                "names": train.names,
+                **self.changed(data, KEPT),
+                **self.remembered(recipe, split),
+            },
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
@@ -65,7 +80,7 @@ class ImageObjective(Objective):
         known = {name: kept[name] for name in (*KEPT, "levels") if name in kept}
         data = ImageData(corpus=corpus, **known)
         wanted, scaling = self.reads(data, config, kept)
-        part = parts.held_out_images(data)
+        part, which = parts.held_out_images(data, kept.get("held_out"))
         if part.pixels.shape[1:] != wanted:
             words = "{1} x {2} pixels in {0} colours"
             raise UnusableData(
@@ -75,7 +90,8 @@ class ImageObjective(Objective):
         if self.classes:
             part = preprocessing.labelled(part, corpus, kept, getattr(config, self.classes))
         common = {"training": part, "validation": part, "batch": BATCH, "seed": SEED}
-        return HeldOut(self, self.batches(data, config, {**common, "scaling": scaling}))
+        batches = self.batches(data, config, {**common, "scaling": scaling})
+        return HeldOut(self, batches, part=which, examples=part)
 
     def implied(self, data: ImageData, train: images.Images) -> dict[str, Any]:
         """What the images imply for the model."""
@@ -166,12 +182,30 @@ class ImageClasses(ImageObjective):
     def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return images.LabelledImages(shift=data.shift, mirror=data.mirror, **common)
 
+    def logits(self, network: Module, batch: dict[str, Tensor]) -> Tensor:
+        found: Tensor = network(batch["pixels"]).logits
+        return found
+
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
-        logits = network(batch["pixels"]).logits
+        logits = self.logits(network, batch)
         return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("classes", len(batch["labels"]))
+
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
+        logits, labels = self.outputs(model, batches, self.logits)
+        return classified(model, logits, labels, held_out.examples.origins)
+
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        data, seed = self.trained_on(model)
+        training, _, split = parts.image_parts(data, seed)
+        self.require_unchanged(model, split, data.corpus)
+        training = training if data.side is None else images.shrunk(training, data.side)
+        progress("a baseline of pixels", 0, None)
+        return by_pixels(training, held_out.examples, label_names(model), seed)
 
 
 OBJECTIVES: tuple[Objective, ...] = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,24 +17,37 @@ from numpy import ndarray as Array
 
 from vesalius import tokenizers
 from vesalius.arguments import Progress
+from vesalius.baselines.baseline import Baseline
+from vesalius.baselines.labelled import by_words
 from vesalius.data import encoding, preprocessing
 from vesalius.data.batches import Batch, Scaling
 from vesalius.data.labelled import (
     LabelledTexts,
-    held_out_file,
+    held_out_part,
     is_labelled,
+    kept_split,
     labelled_parts,
-    read_labelled,
 )
 from vesalius.data.settings import LabelledData
+from vesalius.equations import sigmoid
 from vesalius.errors import BrokenFile, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
 from vesalius.inputs import label_kind, label_names
+from vesalius.metrics.labels import LabelPredictions
+from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model, folder_of
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
+    HeldOut,
+    Objective,
+    Source,
+    classified,
+)
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -43,7 +56,7 @@ if TYPE_CHECKING:
 
     from vesalius.training.objectives.objective import State, Sums
 
-KEPT = ("text", "second", "label", "separator", "length")
+KEPT = ("text", "second", "label", "separator", "group", "length")
 """Settings of the data that a model keeps, for whoever evaluates it or has it label texts."""
 
 
@@ -72,7 +85,12 @@ class LabelledObjective(Objective):
             lambda config: _batches(training, validation, reads, config, data.length, common),
             digest.hexdigest(),
             reads,
-            {"labels": self.kind, **kept, **{name: getattr(data, name) for name in KEPT}},
+            {
+                "labels": self.kind,
+                **kept,
+                **{name: getattr(data, name) for name in KEPT},
+                **self.remembered(recipe, kept_split(data, recipe.seed)),
+            },
         )
 
     def kept(self, training: LabelledTexts) -> dict[str, Any]:
@@ -96,11 +114,18 @@ class LabelledObjective(Objective):
         said = {name: kept[name] for name in KEPT if kept.get(name) is not None}
         data = LabelledData(corpus=corpus, **said)
         names = label_names(model) if self.kind != "values" else None
-        part = read_labelled(held_out_file(corpus), data, self.kind, names)
+        part, which = held_out_part(data, self.kind, names, kept.get("held_out") or {})
         common: dict[str, Any] = {"batch": BATCH, "seed": SEED, "scaling": self.scaling(kept)}
         made = _batches(part, part, model.tokenizer, model.config, data.length, common)
         tokens = sum(len(row.ids) for row in made.validation.rows)
-        return HeldOut(self, made, tokens)
+        return HeldOut(self, made, tokens, part=which, examples=part)
+
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        data, seed = self.trained_on(model)
+        self.require_unchanged(model, kept_split(data, seed), data.corpus)
+        training, _ = labelled_parts(data, self.kind, seed)
+        progress("a baseline of counted words", 0, None)
+        return by_words(self.kind, training, held_out.examples, seed)
 
     # Its losses --------------------------------------------------------------
 
@@ -112,11 +137,13 @@ class LabelledObjective(Objective):
     def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
         raise AssertionError("every objective has its own")
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
         """The same means without PyTorch."""
         read = family_of(model.config).label_logits
         assert read is not None, "the table of families says what labels texts"
-        made = forward.running(model, tokens)
+        made = forward.running(model, held_out.tokens)
         logits, labels = list[Array](), list[Array]()
         for batch in batches:
             real = batch["real"]
@@ -128,10 +155,13 @@ class LabelledObjective(Objective):
             states = forward.hidden_states(model, rows, segments=segments, made=made)
             logits.append(read(model, states).astype(np.float64))
             labels.append(batch["labels"])
-        return self.scored(np.concatenate(logits), np.concatenate(labels))
+        found, wanted = np.concatenate(logits), np.concatenate(labels)
+        return self.judged(model, found, wanted, held_out.examples.inputs)
 
-    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
-        """The means of all texts."""
+    def judged(
+        self, model: Model, logits: Array, labels: Array, inputs: Sequence[str]
+    ) -> tuple[dict[str, float], Predictions]:
+        """The means of all texts, and the answers beside the truth."""
         raise AssertionError("every objective has its own")
 
 
@@ -151,9 +181,10 @@ class TextClasses(LabelledObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("classes", len(batch["labels"]))
 
-    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
-        nats, right = forward.score(logits, labels)
-        return {"classes": nats / len(labels), "classes accuracy": right / len(labels)}
+    def judged(
+        self, model: Model, logits: Array, labels: Array, inputs: Sequence[str]
+    ) -> tuple[dict[str, float], Predictions]:
+        return classified(model, logits, labels, inputs)
 
 
 class TextLabels(LabelledObjective):
@@ -176,10 +207,13 @@ class TextLabels(LabelledObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"labels": batch["labels"].size, "labels accuracy": len(batch["labels"])}
 
-    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
+    def judged(
+        self, model: Model, logits: Array, labels: Array, inputs: Sequence[str]
+    ) -> tuple[dict[str, float], Predictions]:
         nats = np.logaddexp(0, np.where(labels > 0, -logits, logits))
         right = ((logits > 0) == (labels > 0)).all(axis=1)
-        return {"labels": float(nats.mean()), "labels accuracy": float(right.mean())}
+        means = {"labels": float(nats.mean()), "labels accuracy": float(right.mean())}
+        return means, LabelPredictions(inputs, label_names(model), labels > 0, sigmoid(logits))
 
 
 class TextValues(LabelledObjective):
@@ -204,8 +238,14 @@ class TextValues(LabelledObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"values": len(batch["labels"])}
 
-    def scored(self, logits: Array, labels: Array) -> dict[str, float]:
-        return {"loss": float(((logits - labels) ** 2).mean())}
+    def judged(
+        self, model: Model, logits: Array, labels: Array, inputs: Sequence[str]
+    ) -> tuple[dict[str, float], Predictions]:
+        scaling = self.scaling(model.preprocessing)
+        assert scaling is not None
+        truth, found = (scaling.mean + scaling.std * z for z in (labels, logits))
+        said = ValuePredictions(inputs, truth[:, 0], found[:, 0])
+        return {"loss": float(((logits - labels) ** 2).mean())}, said
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         error = means["loss"] * kept["target_std"] ** 2

@@ -7,22 +7,31 @@ batch may be gone through in parts and by several processes; the mean is over al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy import ndarray as Array
 
+from vesalius import specimens
 from vesalius.arguments import Progress
+from vesalius.baselines.baseline import Baseline
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
-from vesalius.data.parts import evaluated_part
+from vesalius.data.parts import here
 from vesalius.data.settings import Data
-from vesalius.errors import WrongKind
+from vesalius.equations import softmax
+from vesalius.errors import UnusableData, WrongKind
 from vesalius.extras import require
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config, Setting
+from vesalius.generation import forward
+from vesalius.inputs import label_names
+from vesalius.metrics.classes import ClassPredictions
+from vesalius.metrics.predictions import Predictions
 from vesalius.model import PREPROCESSING, Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.settings import Recipe
@@ -65,8 +74,10 @@ class HeldOut:
     tokens: int = 0
     unknown: int | None = None
     """Of texts: tokens that stand for words which the vocabulary lacks."""
-    part: str = ""
-    """In words, what of the corpus they are, where the corpus alone does not tell."""
+    part: str = "all"
+    """In words, what of the corpus they are."""
+    examples: Any = None
+    """The examples as they were read, for whoever measures another method on the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +170,36 @@ class Objective:
         default = type(data)()
         return {name: v for name in names if (v := getattr(data, name)) != getattr(default, name)}
 
-    def evaluated_part(self, corpus: str) -> str:
-        """In words, which part of a corpus ``held_out`` takes."""
-        return evaluated_part(corpus, self.data.kind)
+    def remembered(self, recipe: Recipe, split: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model keeps of the data that it was trained on: where they are, how split."""
+        data: Data = recipe.data  # type: ignore[assignment]
+        said = self.changed(data, tuple(data.settings()))
+        for name in ("corpus", "valid"):
+            if here(said.get(name) or ""):
+                said[name] = os.path.abspath(said[name])
+        held_out = {"held_out": dict(split)} if split else {}
+        return {**held_out, "recipe": {"seed": recipe.seed, "data": said}}
+
+    def trained_on(self, model: Model) -> tuple[Any, int]:
+        """The data's settings and the seed of the recipe that a model was trained by."""
+        kept = model.preprocessing.get("recipe")
+        if not kept and model.folder is not None and model.folder.parent == specimens.FOLDER:
+            kept = specimens.card(model.folder.name).recipe
+        if not kept:
+            raise UnusableData(
+                f"what the model was trained on is not known: its {PREPROCESSING} names no data"
+            )
+        return self.data(**kept["data"]), int(kept["seed"])
+
+    def require_unchanged(self, model: Model, split: Mapping[str, Any], corpus: str) -> None:
+        """Refuse data that are others than those that a model was trained on."""
+        kept = model.preprocessing.get("held_out")
+        if kept and kept != split:
+            raise UnusableData(f"{corpus} has changed since the model was trained on it")
+
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        """Simple methods, fitted on what the model was trained on, measured on the same."""
+        raise WrongKind(f"there is no simple method to compare {self.name} with")
 
     def calibrated(self, model: Model, batches: Batches) -> dict[str, Any]:
         """What a trained model's preprocessing keeps of its validation."""
@@ -227,14 +265,43 @@ class Objective:
 
     # Its report --------------------------------------------------------------
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
-        """The means by which a trained model is evaluated; ``tokens`` are those of its text."""
-        return self.means(model.network, batches)
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
+        """The means by which a trained model is evaluated, and what it said where that is kept."""
+        return self.means(model.network, batches), None
+
+    def outputs(
+        self,
+        model: Model,
+        batches: Iterable[Batch],
+        read: Callable[[Module, dict[str, Tensor]], Tensor],
+    ) -> tuple[Array, Array]:
+        """What the network gives for all examples, and the answers, in double precision."""
+        import torch
+
+        network = model.network.eval()
+        found, wanted = list[Array](), list[Array]()
+        for batch in batches:
+            with torch.no_grad():
+                given = tensors(batch, slice(None), torch.device("cpu"))
+                found.append(read(network, given).double().numpy())
+            wanted.append(batch[self.answers])
+        return np.concatenate(found), np.concatenate(wanted)
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         """The numbers that people compare."""
         (name,) = self.losses
         return {"loss": means[name], "accuracy": means[f"{name} accuracy"]}
+
+
+def classified(
+    model: Model, logits: Array, labels: Array, inputs: Sequence[str]
+) -> tuple[dict[str, float], Predictions]:
+    """The means of classes, and the classes beside the true ones."""
+    nats, right = forward.score(logits, labels)
+    means = {"classes": nats / len(labels), "classes accuracy": right / len(labels)}
+    return means, ClassPredictions(inputs, label_names(model), labels, softmax(logits, axis=1))
 
 
 def tensors(batch: Batch, rows: slice, device: torch.device) -> dict[str, Tensor]:

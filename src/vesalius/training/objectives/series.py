@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vesalius.arguments import Progress
+from vesalius.baselines.arrays import nearest_series
+from vesalius.baselines.baseline import Baseline
 from vesalius.data import parts, preprocessing, series
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
+from vesalius.inputs import label_names
+from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
-from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
+from vesalius.training.objectives.objective import (
+    BATCH,
+    SEED,
+    HeldOut,
+    Objective,
+    Source,
+    classified,
+)
 from vesalius.training.settings import Recipe
 
 if TYPE_CHECKING:
@@ -37,7 +49,7 @@ class SeriesObjective(Objective):
 
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: SeriesData = recipe.data  # type: ignore[assignment]
-        train, valid = parts.series_parts(data)
+        train, valid, split = parts.series_parts(data, recipe.seed)
         longest = max(len(values) for part in (train, valid) for values in part.values)
         implied = {"channels": train.values[0].shape[1], "context": longest}
         implied |= self.implied(train, valid)
@@ -57,7 +69,12 @@ class SeriesObjective(Objective):
             implied,
             lambda config: self.batches(data, config, common),
             digest.hexdigest(),
-            preprocessing={**kept, "names": train.names, **self.changed(data, KEPT)},
+            preprocessing={
+                **kept,
+                "names": train.names,
+                **self.changed(data, KEPT),
+                **self.remembered(recipe, split),
+            },
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
@@ -66,9 +83,8 @@ class SeriesObjective(Objective):
         context: int = config.context  # type: ignore[attr-defined]
         known = {name: kept[name] for name in KEPT if name in kept}
         data = SeriesData(corpus=corpus, **known)
-        if self.any_stretch and data.window is None:
-            data = data.change(window=context)
-        part = parts.held_out_series(data)
+        window = context if self.any_stretch else None
+        part, which = parts.held_out_series(data, kept.get("held_out"), window)
         for values in part.values:
             if values.shape[1] != channels or len(values) > context:
                 raise UnusableData(
@@ -81,7 +97,17 @@ class SeriesObjective(Objective):
         common: dict[str, Any] = {"training": part, "validation": part, "batch": BATCH}
         common |= {"seed": SEED, "scaling": preprocessing.scaling(kept, channels)}
         common |= self.scaled_targets(kept)
-        return HeldOut(self, self.batches(data, config, common))
+        return HeldOut(self, self.batches(data, config, common), part=which, examples=part)
+
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        if not (self.classes or self.fitted):
+            return super().baselines(model, held_out, progress)
+        data, seed = self.trained_on(model)
+        training, _, split = parts.series_parts(data, seed)
+        self.require_unchanged(model, split, data.corpus)
+        scaling = preprocessing.scaling(model.preprocessing, training.values[0].shape[1])
+        names = label_names(model) if self.classes else None
+        return nearest_series(training, held_out.examples, scaling, names)
 
     def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
         """What the series imply for the model's head; what cannot be learnt from is refused."""
@@ -128,11 +154,17 @@ class SeriesClasses(SeriesObjective):
         return series.LabelledSeries(context=config.context, **common)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
-        logits = network(batch["series"], batch["real"])
+        logits = outputs(network, batch)
         return self.cross_entropy("classes", logits, batch["labels"], network.training), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("classes", len(batch["labels"]))
+
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
+        logits, labels = self.outputs(model, batches, outputs)
+        return classified(model, logits, labels, held_out.examples.origins)
 
 
 class SeriesValues(SeriesObjective):
@@ -157,7 +189,7 @@ class SeriesValues(SeriesObjective):
         return series.TargetedSeries(context=config.context, **common)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
-        return self.answered(network(batch["series"], batch["real"]), batch["targets"]), state
+        return self.answered(outputs(network, batch), batch["targets"]), state
 
     def answered(self, found: Tensor, answers: Tensor) -> Sums:
         return {"values": (found - answers).square().sum()}
@@ -165,9 +197,24 @@ class SeriesValues(SeriesObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"values": len(batch["targets"])}
 
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
+        found, wanted = self.outputs(model, batches, outputs)
+        scaling = self.scaled_targets(model.preprocessing)["target_scaling"]
+        given, truth = (scaling.mean + scaling.std * z for z in (found, wanted))
+        said = ValuePredictions(held_out.examples.origins, truth[:, 0], given[:, 0])
+        return {"loss": float(((found - wanted) ** 2).mean())}, said
+
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         error = means["loss"] * kept["target_std"] ** 2
         return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
+
+
+def outputs(network: Module, batch: dict[str, Tensor]) -> Tensor:
+    """What the head gives for whole series."""
+    found: Tensor = network(batch["series"], batch["real"])
+    return found
 
 
 OBJECTIVES: tuple[Objective, ...] = (

@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from vesalius.arguments import Progress
+from vesalius.baselines.baseline import Baseline
+from vesalius.baselines.tagging import by_dictionary
 from vesalius.data import tagging
 from vesalius.data.alignment import Aligner, TaggedRows, TaggedText
 from vesalius.data.batches import Batch, Batches
@@ -15,11 +17,14 @@ from vesalius.data.entities import entity_scores, is_iob2
 from vesalius.data.masking import IGNORED
 from vesalius.data.settings import TaggedData
 from vesalius.data.vocabularies import word_pieces_of
+from vesalius.equations import softmax
 from vesalius.errors import WrongKind
 from vesalius.families.family import OwnConfig
 from vesalius.generation import forward
 from vesalius.inputs import label_names
 from vesalius.machine import warn_once
+from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.tags import TagPredictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -50,11 +55,7 @@ class Tags(Objective):
         pieces = tokenizer or word_pieces_of(data.tokenizer, data.vocabulary, texts, progress)
         numbers = [tagging.numbered(part, names) for part in (train, valid)]
         digest = hashlib.sha256(repr([(s.words, s.tags) for s in train.sentences]).encode())
-        kept = {
-            "names": names,
-            **self.changed(data, KEPT),
-            **({"held_out": split} if split else {}),
-        }
+        kept = {"names": names, **self.changed(data, KEPT), **self.remembered(recipe, split)}
         common = {"batch": recipe.training.batch, "seed": recipe.seed}
         return Source(
             {"vocabulary": pieces.rows, "labels": len(names)},
@@ -100,7 +101,13 @@ class Tags(Objective):
         )
         assert isinstance(batches, TaggedText)
         tokens = sum(batches.validation.lengths)
-        return HeldOut(self, batches, tokens, part=which)
+        return HeldOut(self, batches, tokens, part=which, examples=part)
+
+    def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
+        data, seed = self.trained_on(model)
+        training, _, split = tagging.training_parts(data, seed)
+        self.require_unchanged(model, split, data.corpus)
+        return by_dictionary(training, held_out.examples)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         logits = network(batch["ids"], batch["segments"], batch["real"]).labels
@@ -109,12 +116,15 @@ class Tags(Objective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("tags", self.targets(batch))
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
         """Loss and accuracy without PyTorch, and of IOB2 the entities that are found."""
-        made, names = forward.running(model, tokens), label_names(model)
+        made, names = forward.running(model, held_out.tokens), label_names(model)
+        part: tagging.Tagged = held_out.examples
         nats, right, words = 0.0, 0, 0
-        truth: dict[int, list[str]] = {}
-        predicted: dict[int, list[str]] = {}
+        predicted: list[list[str]] = [[] for _ in part.sentences]
+        odds: list[list[float]] = [[] for _ in part.sentences]
         for batch in batches:
             read, kinds, wanted = (
                 [row[real] for row, real in zip(batch[name], batch["real"], strict=True)]
@@ -126,15 +136,13 @@ class Tags(Objective):
                 logits = forward.token_logits(model, found[counts])
                 some = forward.score(logits, targets[counts])
                 nats, right, words = nats + some[0], right + some[1], words + len(logits)
-                best = logits.argmax(axis=1)
-                for tags, numbers in ((truth, targets[counts]), (predicted, best)):
-                    tags.setdefault(int(number), []).extend(names[int(i)] for i in numbers)
+                predicted[number].extend(names[int(i)] for i in logits.argmax(axis=1))
+                odds[number].extend(softmax(logits, axis=1).max(axis=1).tolist())
         means = {"tags": nats / max(1, words), "tags accuracy": right / max(1, words)}
         means["words"] = words
         if is_iob2(names):
-            ordered = sorted(truth)
-            means |= entity_scores((predicted[i] for i in ordered), (truth[i] for i in ordered))
-        return means
+            means |= entity_scores(predicted, (sentence.tags for sentence in part.sentences))
+        return means, TagPredictions(part, names, predicted, odds)
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         found = {"words": means["words"], **super().report(means, kept)}

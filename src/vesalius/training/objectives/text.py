@@ -31,6 +31,7 @@ from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.generation import forward
 from vesalius.machine import usable_cache
+from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -55,6 +56,7 @@ class TextObjective(Objective):
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: TextData = recipe.data  # type: ignore[assignment]
         train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
+        split = parts.kept_texts(data.corpus, data.valid, data.split)
         cache = usable_cache()
         tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
         if recipe.training.sample_every:
@@ -72,6 +74,7 @@ class TextObjective(Objective):
             lambda config: self.batches(data, config, tokenizer, common),
             tokens.digest,
             tokenizer,
+            {"held_out": split} if split else {},
         )
 
     def batches(
@@ -153,7 +156,7 @@ class MaskedTokens(TextObjective):
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         """A single document has no pairs, but tokens that can be masked."""
-        _, _, tokens = corpus_tokens(model, corpus, True, progress)
+        _, part, tokens = corpus_tokens(model, corpus, True, progress)
         assert model.tokenizer is not None
         context: int = model.config.context  # type: ignore[attr-defined]
         common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
@@ -170,7 +173,7 @@ class MaskedTokens(TextObjective):
                 ) from error
             served, batches = self.without_pairs, MaskedText(*common, pairs=False)
         unknown = int((tokens.ids == batches.marks.get("[UNK]", -1)).sum())
-        return HeldOut(served, batches, len(tokens.ids), unknown)
+        return HeldOut(served, batches, len(tokens.ids), unknown, part)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         chosen = batch["targets"] != IGNORED
@@ -185,9 +188,11 @@ class MaskedTokens(TextObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("mlm", self.targets(batch)) | self.counted("nsp", len(batch["ids"]))
 
-    def measured(self, model: Model, batches: Iterable[Batch], tokens: int) -> dict[str, float]:
+    def measured(
+        self, model: Model, batches: Iterable[Batch], held_out: HeldOut
+    ) -> tuple[dict[str, float], Predictions | None]:
         """The same means without PyTorch."""
-        made = forward.running(model, tokens)
+        made = forward.running(model, held_out.tokens)
         sums: dict[str, list[float]] = {}
         for batch in batches:
             read, kinds, wanted = (
@@ -209,7 +214,7 @@ class MaskedTokens(TextObjective):
                 sums[name] = [a + b for a, b in zip(sums.get(name, [0, 0, 0]), found, strict=True)]
         losses = {name: nats / max(1, count) for name, (nats, _, count) in sums.items()}
         right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
-        return losses | right
+        return losses | right, None
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         found = {}
@@ -232,7 +237,7 @@ def corpus_tokens(
     """The texts to evaluate on, which part of the corpus they are, and their tokens."""
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
-    texts, part = parts.evaluation_texts(corpus)
+    texts, part = parts.evaluation_texts(corpus, model.preprocessing.get("held_out"))
     tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
     end = model.tokenizer.special.get(END_OF_TEXT, 0)
