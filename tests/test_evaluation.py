@@ -6,7 +6,7 @@ import os
 import re
 import resource
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -301,6 +301,7 @@ def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words, monkeypatch
         family = "gpt2"
         config = configuration("gpt2", context=5000, vocabulary=story_words.rows)
         tokenizer = story_words
+        preprocessing: ClassVar[dict] = {}
 
         def __init__(self):
             """It has no weights."""

@@ -129,7 +129,8 @@ class Measures(Pictured):
             more["baselines"] = [baseline.to_json() for baseline in self.baselines]
         if self.notes:
             more["notes"] = list(self.notes)
-        return {**tables, **about, "examples": self.examples, **self.numbers, **more}
+        told: dict[str, Any] = {**about, "examples": self.examples, **self.numbers}
+        return {**told, **more, **{key: v for key, v in tables.items() if key not in told}}
 
     __repr__ = in_lines
 

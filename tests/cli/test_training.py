@@ -305,15 +305,30 @@ def test_what_an_evaluation_gave_is_a_table_or_json(command, place):
     shown = command("evaluate", "waves", "waves.ts")
     said = json.loads(command("evaluate", "waves", "waves.ts", "--json").out)
     assert (shown.code, shown.err) == (0, "")
+    worst = sorted(said["classes"], key=lambda row: (row["f1"], -row["examples"]))
+    rows = [
+        [
+            row["name"],
+            *(f"{row[key]:.4f}" for key in ("precision", "recall", "f1")),
+            str(row["examples"]),
+            *(["→", row["mistaken_for"]] if row["mistaken_for"] else []),
+        ]
+        for row in worst
+    ]
     assert [line.split() for line in shown.out.splitlines() if line.strip(" ─")] == [
         ["the", "class", "of", "a", "series"],
         ["waves.ts"],
         ["examples", "2"],
         ["loss", f"{said['loss']:.4f}"],
         ["accuracy", f"{said['accuracy']:.2%}"],
+        ["macro", "F1", f"{said['macro_f1']:.4f}"],
+        ["calibration", "error", f"{said['calibration_error']:.4f}"],
+        ["class", "precision", "recall", "F1", "examples", "mistaken", "for"],
+        *rows,
         ["measured", "on", "all", "of", "it"],
     ]
-    assert list(said) == ["corpus", "part", "objective", "examples", "loss", "accuracy"]
+    assert list(said)[:6] == ["corpus", "part", "objective", "examples", "loss", "accuracy"]
+    assert list(said)[6:] == ["macro_f1", "calibration_error", "classes", "confusion"]
 
 
 def test_the_help_says_how_to_change_a_setting(command):

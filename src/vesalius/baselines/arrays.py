@@ -53,7 +53,7 @@ def by_pixels(
     odds = np.zeros((len(part), len(names)))
     odds[:, fitted.classes_] = fitted.predict_proba(asked)
     said = ClassPredictions(part.origins, names, part.labels, odds)
-    about = f"logistic regression of pixels (strength {strength:g}), on {len(training):,} images"
+    about = f"logistic regression of them (strength {strength:g}), on {len(training):,} images"
     return [Baseline("pixels", about, said.metrics().numbers())]
 
 

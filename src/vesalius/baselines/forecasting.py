@@ -102,7 +102,7 @@ def measure(method: Method, windows: Windows, first: int | None = None) -> tuple
 def by_past(train: Windows, valid: Windows, test: Windows) -> list[Baseline]:
     """The last value and DLinear on the windows of a test part."""
     linear = fit_dlinear(train, valid)
-    about = f"DLinear (ridge {linear.ridge:g}), on {len(train):,} windows"
+    about = f"two linear maps (ridge {linear.ridge:g}), on {len(train):,} windows"
     methods: list[tuple[str, str, Method]] = [
         ("last value", "the last value again and again", lambda p: last_value(p, test.horizon)),
         ("DLinear", about, linear),

@@ -91,5 +91,5 @@ def by_words(
     classes = training.labels.tolist() if kind == "classes" else [0] * len(training)
     strength = chosen(STRENGTHS, classes, seed, score)
     fitted = Tfidf(texts, training.labels, strength, kind)
-    about = f"TF-IDF with {LINEAR[kind]} (strength {strength:g}), on {len(training):,} texts"
+    about = f"counted words and {LINEAR[kind]} (strength {strength:g}), on {len(training):,} texts"
     return [Baseline("TF-IDF", about, fitted.predictions(part).metrics().numbers())]

@@ -228,14 +228,14 @@ def evaluate(
         result = replace(result, corpus="standard input")
     else:
         result = run(options.load(model), corpus, **asked)
+    listed = ""
+    if not isinstance(result, Evaluation):
+        if plot is not None:
+            result.plot(plot)
+        if errors is not None:
+            listed = f"{counted(result.write_errors(errors), 'row')} in {errors}"
+    elif plot is not None or errors is not None:
+        raise WrongKind("--plot and --errors are not for models of the next token")
     terminal.show_result(result, as_json)
-    if isinstance(result, Evaluation):
-        if plot is not None or errors is not None:
-            raise WrongKind("--plot and --errors are not for models of the next token")
-        return
-    if plot is not None:
-        result.plot(plot)
-    if errors is not None:
-        many = result.write_errors(errors)
-        if not as_json:
-            click.echo(f"{counted(many, 'row')} in {errors}")
+    if listed and not as_json:
+        click.echo(listed)
