@@ -144,7 +144,7 @@ def test_labels_must_be_labels_and_as_many_as_images(tmp_path, rng):
 
 
 def test_no_images_are_no_corpus(tmp_path):
-    with pytest.raises(EmptyCorpus, match="holds no images; expected PNG files"):
+    with pytest.raises(EmptyCorpus, match="holds no images; expected PNG or JPEG files"):
         read_images(tmp_path)
     (tmp_path / "images-idx3").write_bytes(idx(np.zeros((0, 4, 4), np.uint8)))
     with pytest.raises(EmptyCorpus, match="holds no images"):

@@ -167,3 +167,24 @@ def require_labels(training: Labelled, validation: Labelled) -> None:
             f"those to validate on {', '.join(validation.names) or 'without names'}; "
             f"expected the same"
         )
+    there, held = (_used(part) for part in (training, validation))
+    if len(there) < 2:
+        raise UnusableData(
+            f"there is one class only to train on, {_called(training, there[0])}; expected two or "
+            f"more, or there is nothing to tell apart"
+        )
+    if strange := [number for number in held if number not in there]:
+        raise UnusableData(
+            f"the class {_called(training, strange[0])} is to be validated on, but no example to "
+            f"train on has it; expected each class on both sides"
+        )
+
+
+def _used(part: Labelled) -> list[int]:
+    assert part.labels is not None
+    found: list[int] = np.unique(part.labels).tolist()
+    return found
+
+
+def _called(part: Labelled, number: int) -> str:
+    return repr(part.names[number]) if part.names else str(number)

@@ -1,4 +1,4 @@
-"""Images to learn from: IDX files such as MNIST's, folders of PNG files, and NumPy's arrays.
+"""Images to learn from: IDX files such as MNIST's, folders of pictures, and NumPy's arrays.
 
 Pixels stay bytes until a batch is made. Whether they fit a model is left to training.
 """
@@ -21,6 +21,7 @@ from numpy.random import Generator
 from vesalius.data.arrays import read_arrays
 from vesalius.data.batches import Batch, Scaling, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
+from vesalius.data.pictures import SUFFIXES, from_bytes, read_picture
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData, WrongLength
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
@@ -49,11 +50,12 @@ class Images:
         return Images(self.pixels[rows], labels, self.names, origins)
 
 
-def read_images(path: str | Path) -> Images:
-    """The images of an IDX file, of a folder with one or with PNG files, or of an array's file.
+def read_images(path: str | Path, side: int | None = None, colours: int | None = None) -> Images:
+    """The images of an IDX file, of a folder with one or with pictures, or of an array's file.
 
-    The labels of an IDX file lie beside it, those of PNG files are the names of sub-folders, and an
-    ``.npz`` has ``images`` and perhaps ``labels``.
+    The labels of an IDX file lie beside it, those of pictures are the names of sub-folders, and an
+    ``.npz`` has ``images`` and perhaps ``labels`` with ``names``. With ``side`` and ``colours``,
+    pictures are made of this size by the rule of ``pictures``; with ``side`` alone, they shrink.
     """
     path = Path(path)
     if not path.exists():
@@ -61,7 +63,8 @@ def read_images(path: str | Path) -> Images:
     if path.suffix in (".npy", ".npz"):
         images = _read_array(path)
     else:
-        images = _read_folder(path) if path.is_dir() else _read_idx(path)
+        fitted = None if side is None or colours is None else (side, colours)
+        images = _read_folder(path, fitted) if path.is_dir() else _read_idx(path)
     if not images.pixels.size:
         raise EmptyCorpus(f"{path} holds no images; its shape is {images.pixels.shape}")
     if images.labels is not None and len(images.labels) != len(images):
@@ -69,7 +72,31 @@ def read_images(path: str | Path) -> Images:
     if not images.origins:
         places = tuple(f"{path.name}, image {number}" for number in range(len(images)))
         images = replace(images, origins=places)
-    return images
+    return _fitted(images, side, colours)
+
+
+def has_labels(path: str | Path) -> bool:
+    """Whether images have classes, without reading the pixels of pictures."""
+    path = Path(path)
+    if path.suffix in (".npy", ".npz"):
+        return "labels" in read_arrays(path)
+    if not path.is_dir():
+        return read_images(path).labels is not None
+    idx = any(path.glob("*images*idx3*"))
+    return read_images(path).labels is not None if idx else not _pictures(path)
+
+
+def _fitted(images: Images, side: int | None, colours: int | None) -> Images:
+    """Square images shrink by areas; what that cannot do is left to the rule of ``pictures``."""
+    _, channels, height, width = images.pixels.shape
+    alike = colours in (None, channels)
+    if alike and (side is None or height == width == side):
+        return images
+    if alike and side is not None and (colours is None or height == width >= side):
+        return shrunk(images, side)
+    assert colours is not None
+    made = [from_bytes(np.moveaxis(one, 0, 2), side, colours).pixels for one in images.pixels]
+    return replace(images, pixels=np.moveaxis(np.stack(made), 3, 1))
 
 
 def image_files(path: str | Path) -> list[Path]:
@@ -78,8 +105,8 @@ def image_files(path: str | Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     folders = sorted((sub for sub in path.iterdir() if sub.is_dir()), key=_natural)
-    pngs = [file for folder in (path, *folders) for file in _pngs(folder)]
-    return sorted(path.glob("*images*idx3*"))[:1] or pngs
+    pictures = [file for folder in (path, *folders) for file in _pictures(folder)]
+    return sorted(path.glob("*images*idx3*"))[:1] or pictures
 
 
 def _read_idx(file: Path) -> Images:
@@ -132,38 +159,46 @@ def _read_array(file: Path) -> Images:
     if pixels.ndim == 4 and pixels.shape[1] > 4 >= pixels.shape[3]:
         pixels = np.moveaxis(pixels, 3, 1)  # colours came last
     pixels = pixels[:, None] if pixels.ndim == 3 else pixels
-    return Images(pixels, None if labels is None else labels.astype(np.int64))
+    names = tuple(map(str, arrays.get("names", ())))
+    if labels is None:
+        return Images(pixels)
+    if names and labels.size and labels.max() >= len(names):
+        raise UnusableData(f"{file} has the label {labels.max()}, but {len(names)} names")
+    return Images(pixels, labels.astype(np.int64), names)
 
 
-def _read_folder(folder: Path) -> Images:
+def _read_folder(folder: Path, fitted: tuple[int, int] | None) -> Images:
     idx = {file.name.removesuffix(".gz"): file for file in folder.glob("*images*idx3*")}
     if len(idx) > 1:
         raise UnusableData(f"{folder} holds {' and '.join(sorted(idx))}; name one of these files")
-    return _read_idx(*idx.values()) if idx else _read_pngs(folder)
+    return _read_idx(*idx.values()) if idx else _read_pictures(folder, fitted)
 
 
-def _read_pngs(folder: Path) -> Images:
-    """PNG files, in the natural order of their names: 2 before 10."""
-    loose = _pngs(folder)
-    classes = {sub.name: _pngs(sub) for sub in sorted(folder.iterdir(), key=_natural)}
+def _read_pictures(folder: Path, fitted: tuple[int, int] | None) -> Images:
+    """PNG and JPEG files, in the natural order of their names: 2 before 10."""
+    loose = _pictures(folder)
+    classes = {sub.name: _pictures(sub) for sub in sorted(folder.iterdir(), key=_natural)}
     classes = {name: files for name, files in classes.items() if files}
     files = [file for group in classes.values() for file in group] or loose
     if not files:
         raise EmptyCorpus(
-            f"{folder} holds no images; expected PNG files, in it or in a sub-folder for each "
-            f"class, or an IDX file such as train-images-idx3-ubyte.gz"
+            f"{folder} holds no images; expected PNG or JPEG files, in it or in a sub-folder for "
+            f"each class, or an IDX file such as train-images-idx3-ubyte.gz"
         )
     if classes and loose:
         raise UnusableData(
             f"{folder} holds both {loose[0].name} and sub-folders with images, such as "
             f"{next(iter(classes))}; expected the one or the other"
         )
-    pixels = [_png(file) for file in files]
+    if fitted:
+        pixels = [np.moveaxis(read_picture(file, *fitted).pixels, 2, 0) for file in files]
+    else:
+        pixels = [_picture(file) for file in files]
     for file, image in zip(files, pixels, strict=True):
         if image.shape != pixels[0].shape:
             raise UnusableData(
                 f"expected images of one size: {files[0]} has {_size(pixels[0])}, "
-                f"{file} has {_size(image)}"
+                f"{file} has {_size(image)}; say [data] side and colours to make them so"
             )
     counts = [len(group) for group in classes.values()]
     labels = np.repeat(np.arange(len(classes)), counts) if classes else None
@@ -171,10 +206,10 @@ def _read_pngs(folder: Path) -> Images:
     return Images(np.stack(pixels), labels, tuple(classes), places)
 
 
-def _pngs(folder: Path) -> list[Path]:
+def _pictures(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    files = (f for f in folder.iterdir() if f.suffix.lower() == ".png" and f.name[0] != ".")
+    files = (f for f in folder.iterdir() if f.suffix.lower() in SUFFIXES and f.name[0] != ".")
     return sorted(files, key=_natural)
 
 
@@ -183,24 +218,25 @@ def _natural(path: Path) -> tuple[list[int | str], str]:
     return [int(part) if part.isdecimal() else part.lower() for part in parts], path.name
 
 
-def _png(file: Path) -> UInt8[Array, "C H W"]:
+def _picture(file: Path) -> UInt8[Array, "C H W"]:
     from PIL import Image
 
     try:
         with (
             warnings.catch_warnings(action="ignore"),  # of damage that does not matter
-            Image.open(file, formats=["PNG"]) as image,
+            Image.open(file, formats=["PNG", "JPEG"]) as image,
         ):
-            if image.width * image.height > MOST_SHRUNK * file.stat().st_size:
+            png = image.format == "PNG"
+            if png and image.width * image.height > MOST_SHRUNK * file.stat().st_size:
                 raise ValueError(f"{image.width} x {image.height} pixels cannot be in so few bytes")
             kind = image.mode + ", partly transparent" * image.has_transparency_data
             target = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB"}.get(kind)
             pixels = np.asarray(image.convert(target)) if target else None
     except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise BrokenFile(f"{file} cannot be read as PNG: {error}") from error
+        raise BrokenFile(f"{file} cannot be read as PNG or JPEG: {error}") from error
     if pixels is None:
         raise UnusableData(
-            f"{file} is a PNG of Pillow's kind {kind}; "
+            f"{file} is a picture of Pillow's kind {kind}; "
             f"expected 8 bits of grey, or of red, green and blue"
         )
     return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)

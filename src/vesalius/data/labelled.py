@@ -72,13 +72,19 @@ class LabelledTexts:
 
 
 def read_labelled(
-    file: str, data: LabelledData, kind: str, names: Sequence[str] | None = None
+    file: str,
+    data: LabelledData,
+    kind: str,
+    names: Sequence[str] | None = None,
+    role: str | None = None,
 ) -> LabelledTexts:
     """The texts of a table and their labels of a kind: classes, labels or values.
 
-    ``names`` are the labels that are known already: another one is refused.
+    ``names`` are the labels that are known already: another one is refused. Of a file with parts,
+    ``role`` takes those to "train", to "valid" or to "test" on.
     """
     table = read_table(file)
+    table = (role and table.part(role)) or table
     texts = _texts(table, data.text)
     seconds = None if data.second is None else _texts(table, data.second)
     groups = None if data.group is None else [str(cell) for cell in table.cells(data.group)]
@@ -107,11 +113,13 @@ def read_labelled(
 
 def labelled_parts(data: LabelledData, kind: str, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
     """Texts to train on, and to validate on."""
-    whole = read_labelled(training_file(data.corpus), data, kind)
+    file = training_file(data.corpus)
+    whole = read_labelled(file, data, kind, role="train")
     _require_learnable(whole, kind)
-    if data.valid is not None:
+    valid = data.valid or (file if read_table(file).part("valid") else None)
+    if valid is not None:
         training = whole
-        validation = read_labelled(data.valid, data, kind, whole.names if whole.names else None)
+        validation = read_labelled(valid, data, kind, whole.names or None, role="valid")
         _require_apart(training, validation)
     else:
         training, validation = split(whole, data.split, seed)
@@ -128,7 +136,7 @@ def training_file(corpus: str) -> str:
 def kept_split(data: LabelledData, seed: int) -> dict[str, Any]:
     """What was trained on and how it was split, as a model keeps it."""
     file = Path(training_file(data.corpus))
-    if data.valid is not None:
+    if data.valid is not None or read_table(str(file)).part("valid"):
         return holding.all_of(file)
     return holding.split_of(file, data.split, seed)
 
@@ -139,10 +147,14 @@ def held_out_part(
     """What to evaluate on, and in words which part of the corpus that is.
 
     All of a table, unless a part of the same was trained on; of a corpus by name, the table that no
-    recipe trains on.
+    recipe trains on; of a file with parts, that to test on, or else to validate on.
     """
     named = not parts.here(data.corpus) and not is_table(data.corpus)
     file = str(_located(data.corpus)[-1]) if named else data.corpus
+    table = read_table(file)
+    for role, which in (("test", "its test part"), ("valid", "its validation part")):
+        if table.part(role):
+            return read_labelled(file, data, kind, names, role=role), which
     part = read_labelled(file, data, kind, names)
     if not holding.same(Path(file), kept):
         return part, "what no recipe trains on" if named else "all"

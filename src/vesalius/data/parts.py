@@ -164,20 +164,20 @@ def image_parts(
 ) -> tuple[images.Images, images.Images, dict[str, Any]]:
     """Images to train on and to validate on; and how one's own were split, to be kept."""
     if here(data.corpus):
-        whole, files = images.read_images(data.corpus), images.image_files(data.corpus)
+        whole, files = _read_images(data.corpus, data), images.image_files(data.corpus)
         if data.valid is not None:
-            return whole, images.read_images(data.valid), holding.all_of(files)
+            return whole, _read_images(data.valid, data), holding.all_of(files)
         kept = holding.split_of(files, data.split, seed)
         train, held_out = _apart(whole, kept)
         return whole.chosen(train), whole.chosen(held_out), kept
     found, names = _image_files(data.corpus), registry.corpus(data.corpus).classes
-    whole = _named(images.read_images(found[0]), names)
+    whole = _named(_read_images(found[0], data), names)
     if len(found) > 1:
-        valid = _named(images.read_images(data.valid or found[1]), names)
+        valid = _named(_read_images(data.valid or found[1], data), names)
         return whole, valid, holding.all_of(found[0])
     # What is held out of a corpus by name stays so, whatever else is validated on.
     train, rest = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
-    valid = rest if data.valid is None else _named(images.read_images(data.valid), names)
+    valid = rest if data.valid is None else _named(_read_images(data.valid, data), names)
     return train, valid, {}
 
 
@@ -190,7 +190,7 @@ def held_out_images(
     recipes validate on.
     """
     if here(data.corpus):
-        part, which = images.read_images(data.corpus), "all"
+        part, which = _read_images(data.corpus, data), "all"
         if kept and holding.same(images.image_files(data.corpus), kept):
             which = holding.SEEN
             if not holding.whole(kept):
@@ -200,9 +200,13 @@ def held_out_images(
         files = _image_files(data.corpus)
         apart = len(files) > 1 and data.valid is None
         names = registry.corpus(data.corpus).classes
-        part = _named(images.read_images(files[1]), names) if apart else image_parts(data)[1]
+        part = _named(_read_images(files[1], data), names) if apart else image_parts(data)[1]
         which = VALIDATED
-    return (part if data.side is None else images.shrunk(part, data.side)), which
+    return part, which
+
+
+def _read_images(file: str | Path, data: ImageData) -> images.Images:
+    return images.read_images(file, data.side, data.colours)
 
 
 def _apart(part: images.Images | series.Series, kept: Mapping[str, Any]) -> tuple[Any, Any]:

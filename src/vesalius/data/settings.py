@@ -41,7 +41,7 @@ class LabelledData(Data):
 
     kind = "labelled text"
 
-    corpus: str = setting("banking77", "", "a .csv, .tsv or .jsonl file, or a corpus by name")
+    corpus: str = setting("banking77", "", "a .csv, .tsv, .jsonl or .json file, or a name")
     valid: str | None = setting(None, "", "a table to validate on; a share of the corpus if none")
     split: float = setting(0.1, "", "share to validate on, of each class", least=0, below=1)
     text: str = setting("text", "", "column of the texts")
@@ -67,7 +67,10 @@ class ImageData(Data):
     corpus: str = setting("fashion-mnist", "", "a corpus by name, an IDX file, a folder or array")
     valid: str | None = setting(None, "", "what to validate on; the last part if none")
     split: float = setting(0.1, "", "share to validate on where that is one set", least=0, below=1)
-    side: int | None = setting(None, "H", "pixels to shrink to; as they are if none")
+    side: int | None = setting(None, "H", "pixels to resize to; as they are if none")
+    colours: int | None = setting(
+        None, "C", "channels to make of pictures, 1 (grey) or 3; as they are if none"
+    )
     levels: int = setting(16, "", "colours that pixels are rounded to, for igpt", least=2)
     shift: int = setting(0, "", "pixels that images to train on move either way", least=0)
     mirror: bool = setting(False, "", "whether images to train on are flipped by chance")

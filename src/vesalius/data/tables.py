@@ -1,7 +1,8 @@
-"""Tables with named columns as people have them: CSV, TSV, and JSON lines.
+"""Tables with named columns as people have them: CSV, TSV, JSON lines, and JSON.
 
-A cell is text, or in JSON lines whatever JSON has. Every row knows its line, so that an error can
-name it. What the columns mean is left to others.
+A cell is text, or in JSON whatever that has. Every row knows its line, so that an error can name
+it. A JSON file is a list of rows, or one for each part, such as train, val and test. What the
+columns mean is left to others.
 """
 
 import csv
@@ -16,7 +17,12 @@ from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData, nearest
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
-SUFFIXES = (*SEPARATORS, *LINES)
+WHOLE = ".json"
+SUFFIXES = (*SEPARATORS, *LINES, WHOLE)
+PAIR = ("text", "label")
+"""The columns of rows that JSON has as lists of two."""
+ROLES = {"train": ("train",), "valid": ("val", "valid", "validation", "dev"), "test": ("test",)}
+"""What parts of a file are for, and what their names end in."""
 LONGEST_CELL = 1 << 24
 """Characters of a cell, beyond which a quotation mark was surely forgotten."""
 
@@ -29,7 +35,9 @@ class Table:
     columns: tuple[str, ...]
     rows: list[dict[str, Any]]
     lines: list[int]
-    """The line of the file that each row begins in."""
+    """The line of the file that each row begins in; in JSON its number within its part."""
+    parts: list[str] | None = None
+    """The part of the file that each row is of, where it has parts."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -43,7 +51,18 @@ class Table:
         return [row.get(column) for row in self.rows]
 
     def where(self, row: int) -> str:
-        return f"{self.name}, line {self.lines[row]}"
+        unit = "row" if Path(self.name).suffix.lower() == WHOLE else "line"
+        part = f" of {self.parts[row]}" if self.parts else ""
+        return f"{self.name}, {unit} {self.lines[row]}{part}"
+
+    def part(self, role: str) -> "Table | None":
+        """The rows that are to train on ("train"), to validate on ("valid") or to test on."""
+        ends = ROLES[role]
+        rows = [i for i, name in enumerate(self.parts or ()) if name.rpartition("_")[2] in ends]
+        if not rows or self.parts is None:
+            return None
+        lines, parts = [self.lines[i] for i in rows], [self.parts[i] for i in rows]
+        return Table(self.name, self.columns, [self.rows[i] for i in rows], lines, parts)
 
 
 def is_table(name: str) -> bool:
@@ -62,6 +81,8 @@ def read_table(file: str | Path) -> Table:
     if not file.is_file():
         raise BrokenFile(f"there is no file {str(file)!r}; expected a table")
     text = _text(file)
+    if suffix == WHOLE:
+        return _json(file, text)
     read = _json_lines if suffix in LINES else _separated
     columns, numbered = read(file, text)
     if not numbered:
@@ -137,3 +158,36 @@ def _json_lines(file: Path, text: str) -> tuple[list[str], Numbered]:
         columns |= dict.fromkeys(row)
         numbered.append((number, row))
     return list(columns), numbered
+
+
+def _json(file: Path, text: str) -> Table:
+    """Rows of a list, or of several by the names of their parts."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BrokenFile(f"{file} is not JSON: {error}") from error
+    apart = isinstance(read, dict)
+    columns: dict[str, None] = {}
+    numbered: list[tuple[int, str, dict[str, Any]]] = []
+    for part, several in (read if apart else {"": read}).items():
+        for number, row in enumerate(several if isinstance(several, list) else [several], 1):
+            cells = _row(row)
+            if cells is None:
+                raise BrokenFile(
+                    f"{file}, row {number}{f' of {part}' if apart else ''}: expected a list of "
+                    f'objects such as {{"text": …, "label": …}}, or of texts with their labels, '
+                    f"got {type(row).__name__}"
+                )
+            columns |= dict.fromkeys(cells)
+            numbered.append((number, part, cells))
+    if not numbered:
+        raise EmptyCorpus(f"{file} holds no rows; expected one for each text")
+    parts = [part for _, part, _ in numbered] if apart else None
+    lines = [number for number, _, _ in numbered]
+    return Table(str(file), tuple(columns), [cells for _, _, cells in numbered], lines, parts)
+
+
+def _row(row: Any) -> dict[str, Any] | None:
+    if isinstance(row, dict):
+        return row
+    return dict(zip(PAIR, row, strict=True)) if isinstance(row, list) and len(row) == 2 else None

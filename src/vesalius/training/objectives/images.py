@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from vesalius.training.objectives.objective import State, Sums
 
-KEPT = ("split", "side", "mask_ratio")
+KEPT = ("split", "side", "colours", "mask_ratio")
 """Settings of the data that a model's preprocessing keeps, for whoever evaluates it."""
 
 
@@ -48,8 +48,6 @@ class ImageObjective(Objective):
     def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
         data: ImageData = recipe.data  # type: ignore[assignment]
         train, valid, split = parts.image_parts(data, recipe.seed)
-        if data.side is not None:
-            train, valid = images.shrunk(train, data.side), images.shrunk(valid, data.side)
         _, _, side, width = train.pixels.shape
         if side != width:
             raise UnusableData(f"expected square images, got {side} x {width}")
