@@ -42,7 +42,7 @@ from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
 from vesalius.figures import PARTS, Figure, figure
 from vesalius.filling import Filling, NextSentence
-from vesalius.finetuning import FineTuned
+from vesalius.finetuning import FineTuned, FineTunedSeeds
 from vesalius.forecasting import Forecast
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
@@ -287,7 +287,8 @@ def python_page() -> str:
         "`vs.equations` holds the [equations](equations.md), `vs.errors` what can be wrong with "
         "input, `vs.families` the table of families. A `ModelLike` is a model, its name or its "
         "folder; a `Setting` a number, a text, true, false or none; a `Source` a file, or an array "
-        "of any library.",
+        "of any library; `Given` what a model is fine-tuned on: a file, a folder, a corpus by "
+        "name, columns by name, texts, arrays, or a pair of these and their answers.",
         *functions,
         "## Results",
         *(_class(kind) for kind in RESULTS),
@@ -297,8 +298,8 @@ def python_page() -> str:
 
 RESULTS = (Model, Trace, Count, Cost, Verification, Generation, Draw, Evaluation, Measures, Filling)
 RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, Value, FineTuned)
-RESULTS += (Forecast, Metrics, ClassMetrics, LabelMetrics, ValueMetrics, TagMetrics, SpanMetrics)
-RESULTS += (ForecastMetrics, Inspection)
+RESULTS += (FineTunedSeeds, Forecast, Metrics, ClassMetrics, LabelMetrics, ValueMetrics, TagMetrics)
+RESULTS += (SpanMetrics, ForecastMetrics, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
 RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
 

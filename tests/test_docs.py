@@ -129,9 +129,10 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
 
 
 RUN = ["own-weights.md", "attention.md", "analyses.md", "generation.md", "tagging.md"]
+TUNED = ["finetuning.md", "images.md", "series.md"]
 
 
-@pytest.mark.parametrize("name", [*RUN, "answering.md"])
+@pytest.mark.parametrize("name", [*RUN, "answering.md", *TUNED])
 def test_the_pages_code_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / name).read_text()

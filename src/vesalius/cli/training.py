@@ -101,28 +101,22 @@ def train(
 @click.command()
 @click.argument("backbone", shell_complete=options.complete_models)
 @click.argument("data", shell_complete=options.complete_corpora)
-@click.option("--text", default="text", show_default=True, help="Column of the texts.")
+@click.option("--text", help="Column of the texts; text unless said. Of words, its number.")
 @click.option(
     "--label",
-    default="label",
-    show_default=True,
-    help="Column of the labels, or columns of 0 and 1 with commas between.",
+    help="Column of the labels, or columns of 0 and 1 with commas between; label unless said. "
+    "Of tags, its number; the last unless said.",
 )
 @click.option("--second", help="Column of second texts, for pairs.")
 @click.option("--group", help="Column of groups, which are never on both sides of the split.")
-@click.option("--valid", help="A table to validate on; a tenth of DATA unless said.")
-@click.option(
-    "--task",
-    type=click.Choice(["classes", "labels", "values"]),
-    default="classes",
-    show_default=True,
-    help="One class a text, several labels at once, or a number.",
-)
+@click.option("--valid", help="Data to validate on; a tenth of DATA unless said.")
+@click.option("--task", help="What is asked, where DATA leave it open; an error lists the names.")
 @click.option("--strategy", default="finetune", show_default=True, help="What is trained.")
-@click.option(
-    "--epochs", type=float, default=10, show_default=True, help="Times that each text is seen."
-)
+@click.option("--epochs", type=float, help="Times that each example is seen; by task unless said.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--seeds", type=click.IntRange(1), help="Do it for so many seeds; tell mean and spread."
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the model.")
 @click.option("--resume", is_flag=True, help="Go on where the run stopped.")
 @click.option(
@@ -140,10 +134,21 @@ def finetune(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Fine-tune BACKBONE on the labelled texts of DATA: a .csv, .tsv or .jsonl file, or a name.
+    """Fine-tune BACKBONE on DATA: a file, a folder, or a corpus by name.
 
-    BACKBONE is a specimen, a folder or a Hugging Face name, of bert, gpt2, transformer, lstm or
-    rnn. The recipe that is written to the folder trains the same model again.
+    BACKBONE is a specimen, a folder or a Hugging Face name; family:patchtst and the like start from
+    nothing. The task follows from DATA:
+
+    \b
+    .csv, .tsv, .jsonl, .json  texts with labels: classes, labels, values
+    .txt, folder of .txt       a text to go on with: gpt2, lstm, bert, …
+    .conll, .tsv               a word and its tag a row: tags (bert)
+    SQuAD's .json              questions on paragraphs: answers (bert)
+    folder of .png or .jpg     a sub-folder for each class; IDX, .npz (vit)
+    .ts, folder of .ts         series with classes or numbers (tst)
+    .csv, .npy                 a series along time: forecast (patchtst)
+
+    The recipe that is written to the folder trains the same model again.
 
     Example: vesalius finetune bert banking77 --label category --out my-model
     """

@@ -1,0 +1,328 @@
+"""Fine-tuning in one call: every task from the data that people have, on small models."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hugging import saved
+from PIL import Image
+from small import write_images, write_questions, write_series, write_tags, write_texts
+from small import write_timeline as write_waves
+
+import vesalius as vs
+from vesalius.cli import cli
+from vesalius.errors import (
+    AnotherRecipe,
+    ImpossibleSetting,
+    UnknownCorpus,
+    UnknownSetting,
+    UnusableData,
+    VesaliusError,
+    WrongKind,
+    WrongLength,
+)
+from vesalius.finetuning.kinds import kinds_of
+from vesalius.tokenizers import train_byte_pairs, train_word_pieces
+from vesalius.training import train
+
+QUICK = {"steps": 2, "batch": 4}
+SHORT = {"context": 12, "horizon": 4, "patch": 4, "stride": 2, "embedding": 8, "heads": 2}
+TEXT = "She lost her card. He had a wallet, and the rate of the euro was high. It was cold.\n\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Data of every kind, by the names of their files."""
+    folder = tmp_path_factory.mktemp("data")
+    written = [write_tags(folder), write_questions(folder), write_images(folder)]
+    written += [write_series(folder), write_waves(folder), write_texts(folder)]
+    (folder / "text.txt").write_text(TEXT * 40)
+    for number in range(12):
+        sub = folder / "pictures" / ("bright", "dark")[number % 2]
+        sub.mkdir(parents=True, exist_ok=True)
+        pixels = np.full((9 + number, 8, 3), 20 + 200 * (number % 2 == 0), np.uint8)
+        Image.fromarray(pixels).save(sub / f"{number}.{('png', 'jpg')[number > 5]}")
+    return {file.name: file for file in [*written, *folder.iterdir()]}
+
+
+@pytest.fixture(scope="module")
+def backbones(data, tmp_path_factory):
+    """Small models in folders, the bert in Hugging Face's layout."""
+    made = tmp_path_factory.mktemp("models")
+    words = [TEXT, data["names.conll"].read_text(), data["questions.json"].read_text()]
+    pieces, pairs = train_word_pieces(words, 120), train_byte_pairs(words, 300)
+    saved(
+        made / "bert",
+        "BertForPreTraining",
+        vocab_size=pieces.rows,
+        num_hidden_layers=1,
+        max_position_embeddings=40,
+    )
+    pieces.save(made / "bert")
+    blocks = {"layers": 1, "heads": 2, "embedding": 16}
+    models = {
+        "gpt2": vs.create("gpt2", **blocks, context=16, vocabulary=pairs.rows),
+        "lstm": vs.create("lstm", layers=1, embedding=16, vocabulary=pairs.rows),
+        "vit": vs.create("vit", **blocks, image=8, channels=1, patch=4, classes=2),
+        "tst": vs.create("tst", **blocks, channels=2, context=8, outputs=2),
+    }
+    for name, model in models.items():
+        model.tokenizer = pairs if name in ("gpt2", "lstm") else None
+        model.save(made / name)
+    return {folder.name: folder for folder in made.iterdir()} | {"patchtst": "family:patchtst"}
+
+
+ASKED = [
+    ("bert", "names.conll", "tags", "entity_f1", 'tag {} "Some words of yours."'),
+    ("bert", "questions.json", "answers", "exact_match", 'answer {} "Some question?" --context'),
+    ("bert", "text.txt", "mlm", "accuracy", 'fill {} "It was a [MASK] day."'),
+    ("bert", "texts.jsonl", "text-classes", "accuracy", 'classify {} "some text of yours"'),
+    ("gpt2", "text.txt", "next-token", "bits_per_byte", 'generate {} "It was"'),
+    ("lstm", "text.txt", "next-token", "bits_per_byte", "evaluate {} other.txt"),
+    ("vit", "pictures", "image-classes", "accuracy", "classify {} FILE.png"),
+    ("vit", "images.npz", "image-classes", "accuracy", "explore {}"),
+    ("tst", "waves.ts", "series-classes", "accuracy", "classify {} FILE.ts"),
+    ("patchtst", "waves.npy", "forecast", "mean_squared_error", "forecast {} "),
+]
+
+
+@pytest.mark.parametrize(("family", "name", "objective", "number", "line"), ASKED)
+def test_the_task_follows_from_the_data(
+    family, name, objective, number, line, data, backbones, tmp_path
+):
+    mine, settings = tmp_path / "mine", SHORT if family == "patchtst" else {}
+    found = vs.finetune(backbones[family], data[name], out=mine, **QUICK, **settings)
+    assert (found.objective, found.step, found.done) == (objective, 2, True)
+    assert number in found.numbers
+    assert found.training > found.validation > 0
+    said = [part for part in found.view() if isinstance(part, str)]
+    assert any(part.startswith(f"vesalius {line.format(mine)}") for part in said)
+    assert found.to_json()["task"] == found.task.name
+    # What it was before stands beside where the same can be asked of it.
+    assert found.before.keys() == (found.numbers.keys() if found.task.name == "text" else set())
+    if found.before:
+        assert found.before != found.numbers
+    again = train(mine / "recipe.toml", tmp_path / "again").model
+    for tensor, array in found.model.state.items():
+        np.testing.assert_array_equal(again.state[tensor], array)
+
+
+def test_what_a_text_gains_is_told_in_bits_per_byte(data, backbones, tmp_path):
+    quick = {"steps": 60, "batch": 8, "learning_rate": 1e-2, "warmup": 0, "dropout": 0.0}
+    found = vs.finetune(backbones["gpt2"], data["text.txt"], out=tmp_path / "mine", **quick)
+    assert found.numbers["bits_per_byte"] < 0.8 * found.before["bits_per_byte"]
+    (tmp_path / "rest.txt").write_text(TEXT * 4)  # a tenth, as was held out
+    whole = vs.evaluate(found.folder, tmp_path / "rest.txt")
+    assert found.numbers["bits_per_byte"] == pytest.approx(whole.bits_per_byte, rel=0.25)
+
+
+def test_what_is_given_in_python_is_written_beside_the_run(data, backbones, tmp_path):
+    rows = [json.loads(line) for line in data["texts.jsonl"].read_text().splitlines()]
+    texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
+    pair = vs.finetune(backbones["bert"], (texts, labels), out=tmp_path / "pair", **QUICK)
+    columns = {"text": texts, "label": np.array([row["value"] for row in rows])}
+    valued = vs.finetune(
+        backbones["bert"], columns, task="values", out=tmp_path / "columns", **QUICK
+    )
+    assert (pair.objective, valued.objective) == ("text-classes", "text-values")
+    read = vs.finetune(backbones["bert"], texts, out=tmp_path / "texts", window=8, **QUICK)
+    assert read.objective == "mlm"
+    with np.load(data["images.npz"]) as arrays:
+        pixels, numbers = arrays["images"][:, 0], arrays["labels"]
+    named = [f"kind {number}" for number in numbers]
+    seen = vs.finetune(backbones["vit"], (pixels, named), out=tmp_path / "seen", **QUICK)
+    assert seen.model.preprocessing["names"] == ["kind 0", "kind 1", "kind 2"]
+    assert vs.classify(seen.folder, pixels[0]).name.startswith("kind ")
+    waves = np.random.default_rng(0).normal(size=(20, 2, 6))
+    for answers, objective in (
+        (np.arange(20) % 2, "series-classes"),
+        (waves.mean(axis=(1, 2)), "series-values"),
+    ):
+        out = tmp_path / objective
+        found = vs.finetune(backbones["tst"], (waves, answers), out=out, **QUICK)
+        assert found.objective == objective
+        (kept,) = out.glob("data-*.ts")
+        assert vs.finetune(backbones["tst"], (waves, answers), out=out, resume=True, **QUICK).done
+        assert [*out.glob("data-*.ts")] == [kept]
+    with pytest.raises(AnotherRecipe, match=r"data.corpus was"):
+        vs.finetune(backbones["tst"], (waves + 1, waves[:, 0, 0]), out=out, resume=True, **QUICK)
+    alone = vs.finetune(backbones["tst"], waves, out=tmp_path / "alone", **QUICK)
+    assert alone.objective == "masked-series"
+    ahead = vs.finetune(
+        "family:patchtst", np.sin(np.arange(90.0)), out=tmp_path / "ahead", **QUICK, **SHORT
+    )
+    assert vs.forecast(ahead.folder, np.sin(np.arange(30.0)), horizon=2).values.shape == (2, 1)
+    # It may be fine-tuned again on a series of more channels: each is a sequence of its own.
+    more = vs.finetune(ahead.folder, data["waves.npy"], out=tmp_path / "more", **QUICK)
+    assert more.model.config.channels == 2
+    with pytest.raises(WrongLength, match="20 series and 3 answers"):
+        vs.finetune(backbones["tst"], (waves, [1, 2, 3]), out=tmp_path / "none")
+    with pytest.raises(WrongLength, match="one length, got 2 of text, 1 of label"):
+        vs.finetune(backbones["bert"], (["a", "b"], ["x"]), out=tmp_path / "none")
+
+
+def test_several_seeds_give_mean_and_spread_and_go_on(data, backbones, tmp_path, capsys):
+    call = {"out": tmp_path / "mine", "label": "label", **QUICK}
+    found = vs.finetune(backbones["lstm"], data["texts.jsonl"], seeds=2, **call)
+    assert [run.folder.name for run in found.runs] == ["seed-0", "seed-1"]
+    losses = [run.numbers["loss"] for run in found.runs]
+    assert losses[0] != losses[1]
+    assert found.numbers["loss"] == pytest.approx(np.mean(losses))
+    assert found.spread["loss"] == pytest.approx(np.std(losses, ddof=1))
+    arguments = [*map(str, ("finetune", backbones["lstm"], data["texts.jsonl"], "--out"))]
+    arguments += [str(tmp_path / "mine"), "--seeds", "3", "--resume"]
+    arguments += ["--set", "training.steps=2", "--set", "training.batch=4", "--json"]
+    cli.main(arguments, standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert [run["loss"] for run in told["runs"][:2]] == losses
+    assert told["seeds"] == [0, 1, 2]
+    assert told["mean"]["loss"] == pytest.approx(np.mean([run["loss"] for run in told["runs"]]))
+
+
+def test_reading_without_labels_comes_first_and_labels_follow(data, backbones, tmp_path):
+    for family, first, settings, second in (
+        ("bert", "text.txt", {}, "texts.jsonl"),
+        ("bert", "texts.jsonl", {"task": "text", "window": 8}, "texts.jsonl"),
+        ("vit", "images.npz", {"task": "masked"}, "pictures"),
+        ("tst", "waves.ts", {"task": "masked"}, "waves.ts"),
+    ):
+        out = tmp_path / f"{family}-{first}"
+        read = vs.finetune(backbones[family], data[first], out=out, **settings, **QUICK)
+        assert read.objective in ("mlm", "masked-patches", "masked-series")
+        found = vs.finetune(out, data[second], out=tmp_path / f"{out.name}-2", **QUICK)
+        assert found.task.name == "classes"
+        assert found.backbone == str(out / "model")
+
+
+def test_transformers_predicts_the_same_words_and_spans(data, backbones, tmp_path):
+    ids = torch.tensor([[2, 7, 9, 11, 3]])
+    for name, kind in (
+        ("names.conll", "BertForTokenClassification"),
+        ("questions.json", "BertForQuestionAnswering"),
+    ):
+        mine = vs.finetune(backbones["bert"], data[name], out=tmp_path / name, **QUICK)
+        exported = tmp_path / f"{name}-exported"
+        cli.main(["convert", str(mine.folder), str(exported)], standalone_mode=False)
+        theirs = getattr(transformers, kind).from_pretrained(exported).eval()
+        with torch.no_grad():
+            out = theirs(input_ids=ids)
+            ours = mine.model.network.eval()(ids).labels
+        logits = out.get("logits")
+        if logits is None:
+            logits = torch.stack([out.start_logits, out.end_logits], dim=-1)
+        else:
+            assert [*theirs.config.id2label.values()] == mine.model.preprocessing["names"]
+        torch.testing.assert_close(ours, logits, rtol=1e-5, atol=1e-5)
+
+
+def test_json_with_parts_trains_on_one_and_validates_on_another(data, backbones, tmp_path):
+    rows = [json.loads(line) for line in data["texts.jsonl"].read_text().splitlines()]
+    pairs = [[row["text"], row["label"]] for row in rows]
+    parts = {"val": pairs[:8], "train": pairs[8:], "test": pairs[:4], "oos_train": [["far", "oos"]]}
+    file = tmp_path / "parts.json"
+    file.write_text(json.dumps(parts))
+    found = vs.finetune(backbones["bert"], file, out=tmp_path / "mine", **QUICK)
+    assert (found.training, found.validation) == (33, 8)
+    assert found.model.preprocessing["names"] == ["app", "card", "oos", "rate"]
+    assert vs.evaluate(found.folder, file).to_json()["examples"] == 4
+    file.write_text(json.dumps([{"text": text, "label": label} for text, label in pairs]))
+    assert vs.finetune(backbones["bert"], file, out=tmp_path / "list", **QUICK).validation == 4
+    file.write_text(json.dumps({"train": [["a"]]}))
+    with pytest.raises(VesaliusError, match=r"parts\.json, row 1 of train: expected a list"):
+        vs.finetune(backbones["bert"], file, out=tmp_path / "bad")
+
+
+def test_kinds_are_told_by_names_and_first_lines(tmp_path, data):
+    files = {
+        "a.csv": ("text,label\nhello,x\n", ("table",)),
+        "b.csv": ("date,load\n2020-01-01,3.5\n", ("timeline", "series", "table")),
+        "c.csv": ("unique_id,ds,y\na,2020-01-01,3.5\n", ("timeline",)),
+        "d.csv": ("words,kind\nhello,x\n", ("table", "series", "timeline")),
+        "e.tsv": ("Ada\tPER\nran\tO\n\nBen\tPER\n", ("words", "table")),
+        "f.tsv": ("text\tlabel\nhello\tx\n", ("table",)),
+        "g.txt": ("Once.", ("text", "words")),
+        "h.conllu": ("1\tAda\n", ("words",)),
+        "i.npy": ("", ("timeline", "images")),
+        "train-images-idx3-ubyte.gz": ("", ("images",)),
+        "j.json": ('{"data": []}', ("questions",)),
+        "k.json": ('{"train": []}', ("table",)),
+    }
+    for name, (body, kinds) in files.items():
+        (tmp_path / name).write_text(body)
+        assert kinds_of(str(tmp_path / name)) == kinds, name
+    assert kinds_of(str(data["pictures"])) == ("images",)
+    for name, kind in {"banking77": "table", "wnut17": "words", "stories": "text"}.items():
+        assert kinds_of(name) == (kind,)
+    assert (kinds_of("japanese-vowels"), kinds_of("etth1")[0]) == (("series",), "timeline")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(VesaliusError, match="none holds nothing to learn from; expected a table"):
+        kinds_of(str(tmp_path / "none"))
+    (tmp_path / "a.xls").write_text("")
+    with pytest.raises(UnusableData, match="not known by its name; expected a table of texts"):
+        kinds_of(str(tmp_path / "a.xls"))
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "settings", "kind", "says"),
+    [
+        ("bert", "texts.jsonl", {"label": "lable"}, UnusableData, "did you mean label.*task text"),
+        ("bert", "texts.jsonl", {"label": "value"}, UnknownSetting, "as task: values,"),
+        ("bert", "texts.jsonl", {"task": "tags"}, UnusableData, "tags needs words with tags: .con"),
+        ("gpt2", "names.conll", {}, WrongKind, "tags needs a model of bert; .* is one of gpt2"),
+        ("gpt2", "questions.json", {}, WrongKind, "answers needs a model of bert"),
+        ("bert", "pictures", {}, WrongKind, "image-classes needs a model of vit"),
+        ("vit", "text.txt", {}, WrongKind, "next-token or mlm needs a model of .*, bert"),
+        ("tst", "waves.npy", {}, WrongKind, "forecast needs a model of patchtst"),
+        ("vit", "pictures", {"label": "x"}, ImpossibleSetting, "label is for a table of texts"),
+        ("bert", "names.conll", {"label": "tag"}, ImpossibleSetting, "the number of a column"),
+        ("bert", "nowhere.csv", {}, UnknownCorpus, "there is no file or folder"),
+        ("patchtst", "waves.npy", {}, WrongLength, "look-back and horizon, 336"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    family, name, settings, kind, says, data, backbones, tmp_path
+):
+    with pytest.raises(kind, match=says):
+        vs.finetune(backbones[family], data.get(name, name), out=tmp_path / "mine", **settings)
+    assert not (tmp_path / "mine").exists()
+
+
+def test_data_that_cannot_be_learnt_from_are_refused_with_their_place(backbones, data, tmp_path):
+    def refused(family, name, body, kind, says, **settings):
+        (tmp_path / name).write_text(body)
+        with pytest.raises(kind, match=says):
+            vs.finetune(backbones[family], tmp_path / name, out=tmp_path / "mine", **settings)
+
+    head = "@univariate true\n@classLabel true a b\n@data\n"
+    one = "".join("1,2,3:a\n" for _ in range(10))
+    settings = {"channels": 1, "context": 8, "embedding": 8, "heads": 2}
+    backbones = {**backbones, "tst": "family:tst"}
+    refused(
+        "tst", "one.ts", head + one, UnusableData, "one class only to train on, 'a'", **settings
+    )
+    (tmp_path / "b.ts").write_text(f"{head}1,2,3:b\n1,2,3:a\n")
+    both = "".join(f"1,2,3:{'ac'[i % 2]}\n" for i in range(10))
+    refused(
+        *("tst", "two.ts", head.replace("a b", "a b c") + both, UnusableData),
+        "class 'b' is to be validated on",
+        valid=tmp_path / "b.ts",
+        **settings,
+    )
+    refused("bert", "x.conll", "Ada PER\nran\n", UnusableData, "x.conll, line 2: expected 2 col")
+    refused("bert", "y.tsv", "Ada\tPER\nran\t\n\nBen\tO\n", UnusableData, "y.tsv, line 2: the tag")
+    dates = "date,load\n" + "".join(f"2020-01-{day:02},1\n" for day in (1, 2, 3, 9))
+    refused("patchtst", "gap.csv", dates, UnusableData, "gap of 6 days.* after 2020-01-03")
+    holes = "date,load\n2020-01-01,1\n2020-01-02,\n"
+    refused("patchtst", "hole.csv", holes, VesaliusError, "line 3, column 'load'")
+    short = "date,load\n" + "".join(f"2020-01-{day:02},{day}\n" for day in range(1, 29))
+    refused("patchtst", "short.csv", short, WrongLength, "fewer than look-back and horizon")
+
+
+def test_series_of_another_shape_than_the_backbone_reads_are_refused(backbones, tmp_path):
+    waves = np.random.default_rng(0).normal(size=(12, 3, 6))
+    with pytest.raises(WrongKind, match="series of 2 channels, but the data have 3; start from"):
+        vs.finetune(backbones["tst"], (waves, np.arange(12) % 2), out=tmp_path / "a")
+    with pytest.raises(WrongKind, match="up to 8 time steps, but the data have 9; cut them by"):
+        vs.finetune(backbones["tst"], (np.ones((12, 2, 9)), np.arange(12) % 2), out=tmp_path / "b")
