@@ -189,7 +189,7 @@ def _numbers(
         model, data = result.model, read.data
         corpus: str = getattr(data, "valid") or getattr(data, "corpus")  # noqa: B009
         held = objective.held_out(model, corpus, progress)
-        means = held.objective.measured(model, held.batches.valid(), held.tokens)
+        means, _ = held.objective.measured(model, held.batches.valid(), held)
         return held.objective.report(means, model.preprocessing)
     if read.training.patience:  # the best model was kept, which may not be the last
         valid = objective.means(result.model.network, run.batches.valid(read.training.validate_on))
