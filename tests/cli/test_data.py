@@ -136,7 +136,7 @@ def test_get_leaves_alone_what_is_here(environment, tmp_path):
         (["get", "classics"], 2, "set VESALIUS_DATA to a folder that holds text/classics"),
         (["get", "tinyshakespeare"], 3, "input.txt cannot be fetched: "),
         (["get", "stories"], 2, "say where to write them: --out FILE"),
-        (["get", "stories", "--out", "/nowhere/x"], 3, "No such file or directory: '/nowhere/x'"),
+        (["get", "stories", "--out", "/nowhere/x"], 3, "/nowhere/x: No such file or directory"),
         (["get", "stories", "--words", "0", "--out", "x"], 2, "0 is not in the range x>=1"),
         (["get", "etth1", "--seed", "0"], 2, "--words, --seed and --out are for stories"),
         (["gett"], 2, "No such command 'gett'"),

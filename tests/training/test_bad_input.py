@@ -261,7 +261,7 @@ BAD = {
     "nothing to validate on": (
         lambda f: ("vit", {"data.split": "0"}),
         ImpossibleSetting,
-        "[data] split is 0",
+        "[data] split must be above 0, or valid must name another file",
     ),
     "no patches to restore": (
         lambda f: ("vit patches", {"data.mask_ratio": "0"}),
