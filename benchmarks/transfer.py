@@ -1,0 +1,307 @@
+"""What pretraining is worth: tasks by several strategies and seeds, beside simple methods.
+
+    python benchmarks/transfer.py --runs FOLDER [--tasks banking77-10 ewt ...] [--write]
+
+A run is one or two recipes. It is kept in the folder with what it came to, so that it is not done
+twice, and goes on where it was stopped. Settings were chosen on validation parts with seed 0; the
+test part is measured once a run. ``--write`` makes docs/transfer.md of all results in the folder.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transfer_tables import write_page
+
+import vesalius as vs
+from vesalius.baselines.labelled import Tfidf
+from vesalius.baselines.tagging import MostFrequentTag
+from vesalius.data import images, registry
+from vesalius.data.batches import generator
+from vesalius.data.labelled import labelled_parts, read_labelled
+from vesalius.data.settings import LabelledData
+from vesalius.data.tagging import read_tagged
+from vesalius.recipes import recipe_file
+from vesalius.specimens import FOLDER as SPECIMENS
+from vesalius.training import read_recipe, train
+from vesalius.training.recipe import recipe, write_recipe
+
+Said = dict[str, Any]
+Stages = Iterator[tuple[str, Said]]
+"""The recipes of a run, each by a name; a later one starts from the model of the one before."""
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to learn from, and what tells how well it was learnt."""
+
+    objective: str
+    data: Said
+    test: str
+    """What is measured at the end: a file, or a corpus by name."""
+    metric: str
+    steps: int
+    batch: int = 32
+    models: tuple[str, ...] = ("bert",)
+    strategies: tuple[str, ...] = ("scratch", "finetune")
+
+
+def file_of(corpus: str, part: str) -> str:
+    """The file of a corpus whose name holds a word."""
+    (found,) = (file for file in registry.locate(corpus) if part in file.name)
+    return str(found)
+
+
+def tasks() -> dict[str, Task]:
+    every = ("scratch", "features", "partial", "lora", "finetune", "read")
+    sentences = {"corpus": "banking77", "label": "category", "length": 64}
+    texts = {"models": ("bert", "gpt", "lstm"), "strategies": every}
+    few: Said = {**sentences, "examples": 10}
+    test, classes = file_of("banking77", "test"), "text-classes"
+    found = {
+        "banking77-10": Task(classes, few, test, "accuracy", 1500, **texts),
+        "banking77": Task(classes, sentences, test, "accuracy", 4500, **texts),
+        "ewt": Task(
+            "tags",
+            {"corpus": "ud-ewt", "column": 2, "case": True},
+            file_of("ud-ewt", "test"),
+            "accuracy",
+            1600,
+        ),
+        "wnut17": Task(
+            "tags", {"corpus": "wnut17", "case": True}, file_of("wnut17", "test"), "entity_f1", 500
+        ),
+        "xquad": Task(
+            "answers", {"corpus": "xquad-en", "split": 0.2}, "xquad-en", "f1", 600, batch=16
+        ),
+        "vowels": Task(
+            *("series-classes", {"corpus": "japanese-vowels"}, "japanese-vowels", "accuracy", 1500),
+            models=("tst",),
+            strategies=("scratch", "masked"),
+        ),
+        "fashion-600": Task(
+            *("image-classes", {}, "fashion-mnist", "accuracy", 1000),
+            models=("vit",),
+            strategies=("scratch", "masked"),
+        ),
+    }
+    for corpus, horizons in (("etth1", (96, 192, 336, 720)), ("illness", (24, 36, 48, 60))):
+        name = {"illness": "national-illness"}.get(corpus, corpus)
+        for horizon in horizons:
+            found[f"{corpus}-{horizon}"] = Task(
+                *("forecast", {}, name, "mean_squared_error", 0),
+                models=("patchtst",),
+                strategies=("scratch",),
+            )
+    return found
+
+
+# The recipes of a run --------------------------------------------------------------
+
+RATES = {"scratch": 1e-3, "finetune": 7e-4, "partial": 1e-3, "lora": 3e-3, "read": 7e-4}
+LORA = {"lora_rank": 16, "lora_matrices": "all"}
+READING = {
+    "steps": 2000,
+    "batch": 32,
+    "learning_rate": 1e-3,
+    "warmup": 100,
+    "final_rate": 0.02,
+    "weight_decay": 0.05,
+    "evaluate_every": 1000,
+    "save_every": 1000,
+    "precision": "fastest",
+}
+"""How a model goes on with the texts of a task before it is shown a label."""
+
+
+def stages(name: str, task: Task, model: str, strategy: str, seed: int, folder: Path) -> Stages:
+    """The recipes of a run in turn."""
+    if task.objective == "forecast":
+        yield name, forecasting(name, seed)
+    elif model in ("tst", "vit"):
+        yield from with_masks(task, model, strategy, seed, folder)
+    else:
+        yield from of_texts(task, model, strategy, seed, folder)
+
+
+def of_texts(task: Task, model: str, strategy: str, seed: int, folder: Path) -> Stages:
+    init: str = f"specimen:{model}"
+    if strategy == "read":
+        yield "reading", reading(task, model, seed, folder)
+        init = str(folder / "reading" / "model")
+    training: Said = {"steps": task.steps, "batch": task.batch, "warmup": task.steps // 10}
+    training |= {"learning_rate": RATES.get(strategy, 1e-3), "final_rate": 0.01, "beta2": 0.999}
+    training |= {"weight_decay": 0.01, "evaluate_every": task.steps, "save_every": task.steps}
+    training |= {"validate_on": 100_000, "precision": "fastest"}
+    said: Said = {"objective": task.objective, "seed": seed, "data": dict(task.data)}
+    own = read_recipe(recipe_file(model))
+    half = {"frozen_layers": own.model["layers"] // 2}
+    said["training"] = {**training, **{"lora": LORA, "partial": half}.get(strategy, {})}
+    said["model"] = {"dropout": 0.1}
+    if strategy == "scratch":
+        said |= {"family": own.family, "model": {**own.model, "dropout": 0.1}}
+        said["data"]["tokenizer"] = str(SPECIMENS / model)
+    else:
+        named = strategy if strategy in ("features", "partial", "lora") else None
+        said |= {"init": init, "strategy": named}
+    yield "run", said
+
+
+def reading(task: Task, model: str, seed: int, folder: Path) -> Said:
+    """The texts to train on, each a document of its own, as more of what the model has read."""
+    texts = folder / "texts"
+    if not texts.exists():
+        whole = {key: value for key, value in task.data.items() if key != "examples"}
+        training, _ = labelled_parts(LabelledData(**whole), "classes", seed)
+        (temporary := folder / "texts.part").mkdir(parents=True, exist_ok=True)
+        for number, text in enumerate(training.texts):
+            (temporary / f"{number:05}.txt").write_text(text, encoding="utf-8")
+        temporary.rename(texts)
+    bert = model == "bert"
+    data: Said = {"corpus": str(texts), "split": 0.05, "window": 48 if bert else 64}
+    return {
+        "init": f"specimen:{model}",
+        "objective": "mlm" if bert else "next-token",
+        "seed": seed,
+        "data": data | ({"mask_ratio": 0.3} if bert else {}),
+        "model": {"dropout": 0.1},
+        "training": READING,
+    }
+
+
+def with_masks(task: Task, model: str, strategy: str, seed: int, folder: Path) -> Stages:
+    """The classifier's own recipe, from nothing or after what was masked was restored."""
+    own = read_recipe(recipe_file(model)).to_json()
+    keys = ("objective", "data", "training")
+    said: Said = {key: dict(own[key]) if key != "objective" else own[key] for key in keys}
+    said |= {"family": own["family"], "model": own["model"], "seed": seed}
+    if model == "vit":
+        said["data"] = {"corpus": labelled_images(folder, seed), "valid": "fashion-mnist"}
+        said["data"] |= {"mirror": True, "shift": 2}
+        steps = {"steps": task.steps, "evaluate_every": task.steps, "save_every": task.steps}
+        said["training"] |= {**steps, "batch": 64, "warmup": 100}
+        said["model"] = {**own["model"], "dropout": 0.1}
+    if strategy == "masked":
+        shared = folder.parents[2] / "masked"  # labels play no part, so that seeds share it
+        restoring = dict(read_recipe(recipe_file("tst-pretraining")).to_json())
+        if model == "vit":
+            whole = {"corpus": "fashion-mnist", "mirror": True, "mask_ratio": 0.6}
+            training = {**own["training"], "steps": 4000}
+            restoring |= {"family": "vit", "model": own["model"], "data": whole}
+            restoring |= {"objective": "masked-patches", "training": training}
+        yield str(shared), {**{k: restoring[k] for k in ("family", "model", *keys)}, "seed": 1}
+        said |= {"family": None, "init": str(shared / "model")}
+        said["model"] = {"dropout": 0.1}
+    yield "run", said
+
+
+def labelled_images(folder: Path, seed: int, each: int = 60) -> str:
+    """One per cent of Fashion-MNIST, as many of every class, in a file."""
+    file = folder / "labelled.npz"
+    if not file.exists():
+        whole = images.read_images(file_of("fashion-mnist", "train-images"))
+        assert whole.labels is not None
+        order = generator(seed).permutation(len(whole))
+        rows = np.concatenate([order[whole.labels[order] == kind][:each] for kind in range(10)])
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(file, images=whole.pixels[rows], labels=whole.labels[rows])
+    return str(file)
+
+
+def forecasting(name: str, seed: int) -> Said:
+    corpus, horizon = name.split("-")
+    own = read_recipe(recipe_file({"etth1": "etth1-96", "illness": "illness-24"}[corpus]))
+    said = own.to_json()
+    return {**said, "model": {**said["model"], "horizon": int(horizon)}, "seed": seed}
+
+
+# Running them ----------------------------------------------------------------------
+
+
+def run(name: str, task: Task, model: str, strategy: str, seed: int, folder: Path) -> Said:
+    """What a run came to; of one that was done before, what it came to then."""
+    if (folder / RESULT).exists():
+        return json.loads((folder / RESULT).read_text())
+    began, valid, where = time.time(), dict[str, float](), folder
+    for stage, said in stages(name, task, model, strategy, seed, folder):
+        where = folder / stage
+        said = {key: value for key, value in said.items() if value is not None}
+        if (where / "model").exists() and stage != "run":
+            continue
+        write_recipe(said, folder / f"{Path(stage).name}.toml")
+        outcome = train(recipe(said), where, resume=(where / "checkpoints").exists())
+        valid = outcome.valid or {}
+    measured = vs.evaluate(where / "model", task.test)
+    result = {
+        "task": name,
+        "model": model,
+        "strategy": strategy,
+        "seed": seed,
+        "metric": task.metric,
+        "seconds": round(time.time() - began),
+        "valid": valid,
+        "test": {k: v for k, v in measured.to_json().items() if isinstance(v, int | float)},
+    }
+    (folder / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def simple(name: str, task: Task, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Methods without a network, by name, and what they come to on the test part."""
+    if task.objective == "text-classes":
+        data = LabelledData(**task.data)
+        training, validation = labelled_parts(data, "classes", seed)
+        test = read_labelled(task.test, data, "classes", training.names)
+        valid = (validation.texts, validation.labels)
+        fitted = Tfidf(training.texts, training.labels, valid)
+        found = fitted.probabilities(test.texts, len(training.names)).argmax(1)
+        yield "TF-IDF with logistic regression", {"accuracy": float((found == test.labels).mean())}
+    elif task.objective == "tags":
+        column = task.data.get("column")
+        train_file = file_of(task.data["corpus"], "train")
+        dictionary = MostFrequentTag(read_tagged(train_file, column))
+        yield "dictionary with endings", dictionary.scores(read_tagged(task.test, column))
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--runs", type=Path, required=True)
+    for name in ("tasks", "models", "strategies"):
+        arguments.add_argument(f"--{name}", nargs="*")
+    arguments.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    arguments.add_argument("--write", action="store_true")
+    asked = arguments.parse_args()
+    known = tasks()
+    for name in asked.tasks or ([] if asked.write else known):
+        task = known[name]
+        for seed in asked.seeds:
+            for method, numbers in simple(name, task, seed):
+                keep(asked.runs / name / method.replace(" ", "-"), name, method, seed, numbers)
+            for model in task.models:
+                for strategy in task.strategies:
+                    if model not in (asked.models or [model]):
+                        continue
+                    if strategy not in (asked.strategies or [strategy]):
+                        continue
+                    folder = asked.runs / name / model / strategy / str(seed)
+                    result = run(name, task, model, strategy, seed, folder)
+                    number = result["test"][task.metric]
+                    print(name, model, strategy, seed, f"{number:.4f}", flush=True)
+    if asked.write:
+        write_page(asked.runs, known)
+
+
+def keep(folder: Path, name: str, method: str, seed: int, numbers: dict[str, float]) -> None:
+    (folder / str(seed)).mkdir(parents=True, exist_ok=True)
+    about = {"task": name, "model": method, "strategy": None, "seed": seed, "test": numbers}
+    (folder / str(seed) / RESULT).write_text(json.dumps(about, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
