@@ -187,13 +187,14 @@ def test_a_thousand_tokens_take_no_more_memory_than_a_hundred():
     try:
         for i in range(1000):
             session.step([0], [i % 101])
-            if i in (99, 999):
+            if i in (99, 999):  # what the first steps load stays, whoever ran before
                 held.append(tracemalloc.get_traced_memory())
+                tracemalloc.reset_peak()
     finally:
         tracemalloc.stop()
     (before, _), (after, peak) = held
     assert after - before < 7_000  # one number a token would be 7,200
-    assert peak < 50_000
+    assert peak - before < 20_000
 
 
 def test_a_row_is_rounded_to_its_own_scale():
