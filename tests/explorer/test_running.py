@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import vesalius as vs
+from vesalius.explorer.catalogue import Entry
 from vesalius.explorer.streaming import Events
 from vesalius.generation.sampling import Draw, Sampling
 
@@ -213,3 +214,15 @@ def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(t
         runs[before.key]
     after = runs.make(name, Asked(ids=[1, 2, 3]))
     assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])
+
+
+def test_work_that_nobody_waits_for_gives_way():
+    entry, seen = Entry("gpt", "specimen:gpt", "gpt"), []
+
+    def watch() -> None:
+        seen.append(entry.waiting)
+        entry.waiting = max(0, entry.waiting - 1)
+
+    entry.waiting = 3
+    entry.give_way(watch)
+    assert seen == [3, 2, 1]

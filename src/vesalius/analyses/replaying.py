@@ -212,8 +212,11 @@ def replayed(
 
 
 def _meant(trace: Trace, edits: Iterable[str], n: int) -> set[str]:
-    """The steps that edits are about."""
-    return {step.name for steps in edits for step, _ in chosen([steps], trace.steps, n)}
+    """The steps that edits are about; most name a single one."""
+    edits, names = list(edits), set(trace)
+    single = {steps for steps in edits if "[" in steps and steps in names}
+    others = (steps for steps in edits if steps not in single)
+    return single | {s.name for steps in others for s, _ in chosen([steps], trace.steps, n)}
 
 
 def with_cuts(

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,6 +61,15 @@ class Entry:
                 yield self._loaded()
         finally:
             self.waiting -= 1
+
+    def give_way(self, watch: Watch = nobody) -> None:
+        """Before work that nobody waits for: whoever waits goes first.
+
+        A lock alone would not do it: who releases it and asks at once gets it again.
+        """
+        while self.waiting:
+            watch()
+            time.sleep(0.001)
 
     def _loaded(self) -> Model:
         if self._model is not None and _files(self._model) != self._files:

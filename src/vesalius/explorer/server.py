@@ -119,7 +119,8 @@ def _runs(app: FastAPI, runs: Runs) -> None:
     ) -> Any:
         def work(stop: Stop) -> list[Any]:
             run, target, found = runs[key], meant(runs, key, word, position), []
-            for name in telling.cuttable(run, layer):  # others may ask in between
+            for name in telling.cuttable(run, layer):
+                run.entry.give_way(stop)
                 make = partial(
                     telling.effect, name=name, word=target, position=position, watch=stop
                 )
