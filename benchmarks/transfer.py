@@ -3,7 +3,7 @@
     python benchmarks/transfer.py --runs FOLDER [--tasks banking77-10 ewt ...] [--write]
 
 A run is one or two recipes. It is kept in the folder with what it came to, so that it is not done
-twice, and goes on where it was stopped. Settings were chosen on validation parts with seed 0; the
+twice, and goes on where it was stopped. Settings are the same for all seeds; the
 test part is measured once a run. ``--write`` makes docs/transfer.md of all results in the folder.
 """
 
