@@ -142,15 +142,18 @@ def softmax(z: Float[Array, "*n"], axis: int = 0) -> Float[Array, "*n"]:
     softmax(z)⁽ⁱ⁾ = exp(z⁽ⁱ⁾) / Σⱼ exp(z⁽ʲ⁾)
 
     The largest entry is subtracted first: the quotient stays the same and nothing overflows.
+    The sum is in double precision: over a vocabulary, single precision loses its fourth digit.
     """
     e = np.exp(z - z.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+    total = e.sum(axis=axis, keepdims=True, dtype=np.float64)
+    return np.divide(e, total, dtype=e.dtype)
 
 
 def log_softmax(z: Float[Array, "*n"], axis: int = 0) -> Float[Array, "*n"]:
     """The logarithm of the softmax, which stays finite where the softmax rounds to zero."""
     shifted = z - z.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    total = np.exp(shifted).sum(axis=axis, keepdims=True, dtype=np.float64)
+    return np.subtract(shifted, np.log(total), dtype=shifted.dtype)
 
 
 ACTIVATIONS: dict[str, Activation] = {

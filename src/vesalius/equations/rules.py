@@ -198,7 +198,7 @@ class Softmax(Sum):
         inner = super().inner(scope, place, wanted, wide)
         axis = 1 if self.by_row else 0
         e = np.exp(inner - inner.max(axis=axis, keepdims=True))
-        share: Array = e / e.sum(axis=axis, keepdims=True)
+        share = np.divide(e, e.sum(axis=axis, keepdims=True, dtype=np.float64), dtype=e.dtype)
         return share[:, columns] if self.by_row else share
 
 
