@@ -125,7 +125,7 @@ def test_softmax_of_a_vocabulary_keeps_the_digits_of_single_precision(rng):
     Z = rng.normal(0, 3, (50257, 7)).astype(np.float32)
     found, logs = softmax(Z), log_softmax(Z)
     assert (found.dtype, logs.dtype) == (np.float32, np.float32)
-    # z - max is rounded at a size of 30: 30 * 2^-24 of its exponential, and as much of its logarithm
+    # z - max is rounded at a size of 30: 30 * 2^-24 of its exponential, and of its logarithm
     exact = special.log_softmax(Z.astype(np.float64), axis=0)
     np.testing.assert_allclose(found, np.exp(exact), rtol=30 * 2.0**-24 + 2.0**-21)
     np.testing.assert_allclose(logs, exact, rtol=0, atol=4 * 30 * 2.0**-24)

@@ -6,11 +6,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 
 import httpx
 import pytest
 
-from vesalius.explorer.guards import AT_ONCE, BODY
+from vesalius.explorer.guards import AT_ONCE, BODY, Guard
 
 RUN = {"model": "gpt", "text": "He shook his"}
 
@@ -87,6 +88,28 @@ def test_a_host_that_is_not_the_loopback_with_our_port_is_refused(served, client
         answer = client.get("/api/models", headers={"host": named})
         assert answer.status_code == 400, named
         assert "models" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("exposed", "host", "answered"),
+    [
+        ("192.168.0.7", "192.168.0.7:8731", True),
+        ("192.168.0.7", "localhost:8731", True),
+        ("192.168.0.7", "192.168.0.8:8731", False),
+        ("192.168.0.7", "192.168.0.7:8732", False),
+        ("192.168.0.7", "192.168.0.7", False),
+        ("192.168.0.7", "[192.168.0.7]:8731", False),
+        ("0.0.0.0", "10.1.2.3:8731", True),
+        ("0.0.0.0", "10.1.2.3.evil.example:8731", False),
+        ("0.0.0.0", "evil.example:8731", False),
+        ("0.0.0.0", "167838211:8731", False),
+        ("::", "[fe80::1]:8731", True),
+        ("::", "fe80::1:8731", False),
+    ],
+)
+def test_exposed_it_answers_to_addresses_and_to_no_name(exposed, host, answered):
+    guard = Guard(None, 8731, "token", exposed=ip_address(exposed))
+    assert guard._is_ours(host) is answered
 
 
 def test_hosts_that_come_twice_or_not_at_all_are_refused(served):

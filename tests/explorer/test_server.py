@@ -1,7 +1,11 @@
 """What the server tells is what the library gives, to the last bit."""
 
+import json
 import socket
+import subprocess
+import sys
 
+import httpx
 import numpy as np
 import pytest
 from processes import vesalius as command
@@ -235,6 +239,32 @@ def test_only_the_loopback_can_be_served_on():
     done = command("explore", "--no-browser", "--host", "0.0.0.0")
     assert done.returncode == 2
     assert "ssh -L" in done.stderr
+    assert "--expose" in done.stderr
+    done = command("explore", "--no-browser", "--host", "my-laptop", "--expose")
+    assert done.returncode == 2
+    assert "an address of this machine" in done.stderr
+    done = command("explore", "--no-browser", "--host", "192.0.2.1", "--expose")
+    assert done.returncode == 3
+    assert "192.0.2.1 is no address of this machine" in done.stderr
+
+
+def test_with_a_flag_and_a_warning_an_address_is_served_on():
+    code = "from vesalius.__main__ import main; main()"
+    said = ["explore", "--no-browser", "--port", "0", "--host", "127.0.0.2", "--expose", "--json"]
+    command = [sys.executable, "-c", code, *said]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        found = json.loads(process.stdout.readline())
+        assert process.stderr.readline().startswith("warning: whoever reaches 127.0.0.2")
+        base = f"http://127.0.0.2:{found['port']}"
+        with httpx.Client(base_url=base, timeout=600, follow_redirects=True) as client:
+            assert client.get("/api/models").status_code == 403
+            assert found["address"].startswith(f"{base}/?token=")
+            assert client.get(found["address"]).status_code == 200
+            assert client.get("/api/models").status_code == 200
+            named = {"host": f"evil.example:{found['port']}"}
+            assert client.get("/api/models", headers=named).status_code == 400
+        process.terminate()
 
 
 def test_without_a_port_the_next_free_one_is_taken(monkeypatch):

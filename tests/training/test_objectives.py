@@ -338,8 +338,8 @@ def test_a_batch_in_parts_gives_the_gradients_of_the_whole(name, changes, tmp_pa
     for parts in (2, 4):
         again = after(name, tmp_path, parts, changes)
         assert whole.keys() == again.keys()
-        for key, array in whole.items():
-            np.testing.assert_allclose(again[key], array, rtol=0, atol=1e-6, err_msg=key)
+        for key, array in whole.items():  # whose gradients are summed in another order
+            np.testing.assert_allclose(again[key], array, rtol=1e-5, atol=1e-6, err_msg=key)
 
 
 def test_parts_of_masked_text_differ_in_how_much_they_ask(tmp_path):

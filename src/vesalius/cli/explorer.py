@@ -14,7 +14,13 @@ RUNS = Path("runs")
 @click.command()
 @click.argument("model", required=False, shell_complete=complete_models)
 @click.option("--port", type=click.IntRange(0, 65535), help="Else the next that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="A name of the loopback.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="A name of the loopback, or with --expose an address of this machine.",
+)
+@click.option("--expose", is_flag=True, help="Answer on the network, to whoever has the token.")
 @click.option(
     "--runs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -26,6 +32,7 @@ def explore(
     model: str | None,
     port: int | None,
     host: str,
+    expose: bool,
     runs: Path | None,
     no_browser: bool,
     as_json: bool,
@@ -39,7 +46,13 @@ def explore(
     from vesalius.explorer.serving import explorer
 
     runs = runs or (RUNS if RUNS.is_dir() else None)
-    found = explorer(model, host, port, runs=runs)
+    found = explorer(model, host, port, runs=runs, expose=expose)
+    if found.exposed is not None:
+        click.echo(
+            f"warning: whoever reaches {host} and has this address may use the page; it travels "
+            f"unencrypted, so do this only in a network that you trust",
+            err=True,
+        )
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:

@@ -1,12 +1,14 @@
 """What every request passes before it is answered: who asks, from where, how much, how many.
 
 The page is for one person at one computer. Another site that the browser has open may neither read
-nor write here: the host must be the loopback, the origin our own, the cookie the token's.
+nor write here: the host must be the loopback, the origin our own, the cookie the token's. Where
+others are let in, the host must be an address: a name can be made to lead here, an address cannot.
 """
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -14,6 +16,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+Address = IPv4Address | IPv6Address
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 BODY, UPLOAD = 1 << 20, 16 << 20
@@ -48,10 +51,18 @@ class Refused(Exception):
 
 
 class Guard:
-    """The application behind its guards."""
+    """The application behind its guards; ``exposed`` is an address of the network, or none."""
 
-    def __init__(self, app: App, port: int, token: str, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        app: App,
+        port: int,
+        token: str,
+        seconds: float = SECONDS,
+        exposed: Address | None = None,
+    ) -> None:
         self.app, self.port, self.token, self.seconds = app, port, token, seconds
+        self.exposed = exposed
         self.cookie = f"vesalius-{port}"
         self.busy = 0
 
@@ -78,11 +89,8 @@ class Guard:
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         headers = _single(scope["headers"])
         host = headers.get("host", "")
-        allowed = {f"{name}:{self.port}" for name in LOOPBACK}
-        if self.port == 80:
-            allowed |= set(LOOPBACK)
-        if host not in allowed:
-            raise Refused(400, "this server answers on the loopback only")
+        if not self._is_ours(host):
+            raise Refused(400, "this server answers to its own address only")
         if "origin" in headers and headers["origin"] != f"http://{host}":
             raise Refused(403, "this comes from another page")
         if scope["path"].startswith("/api/"):
@@ -91,6 +99,18 @@ class Guard:
             if not self._known(headers.get("cookie", "")):
                 raise Refused(403, "open the address that 'vesalius explore' printed, once")
         self._exchange(scope)
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.removesuffix(f":{self.port}")
+        if name == host and self.port != 80:
+            return False
+        if name in LOOPBACK or self.exposed is None:
+            return name in LOOPBACK
+        try:
+            address = ip_address(name[1:-1] if name.startswith("[") else name)
+        except ValueError:
+            return False
+        return name == literal(address) and (self.exposed.is_unspecified or address == self.exposed)
 
     def _known(self, cookies: str) -> bool:
         pairs = (part.strip().partition("=") for part in cookies.split(";"))
@@ -115,6 +135,11 @@ class Guard:
             (b"set-cookie", cookie.encode()),
             (b"cache-control", b"no-store"),
         )
+
+
+def literal(address: Address) -> str:
+    """An address as it stands in that of a page."""
+    return f"[{address}]" if address.version == 6 else str(address)
 
 
 def _single(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The server at work: a port of the loopback, a token, and a browser if there is one."""
 
+import errno
 import logging
 import os
 import secrets
@@ -8,6 +9,7 @@ import sys
 import threading
 import webbrowser
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,14 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.errors import WrongKind
 from vesalius.explorer.catalogue import Catalogue
-from vesalius.explorer.guards import SECONDS, Guard
+from vesalius.explorer.guards import SECONDS, Address, Guard, literal
 from vesalius.explorer.patience import impatient
 from vesalius.explorer.server import PAGE, application
 from vesalius.explorer.training import Trainings
 
 PORT, TRIED = 8731, 64
 """The first port that is tried unless one is said, and how many after it."""
-HOSTS = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
+HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class NoPort(OSError):
@@ -44,6 +46,7 @@ class Explorer:
     port: int
     token: str
     catalogue: Catalogue
+    exposed: Address | None = None
 
     @property
     def address(self) -> str:
@@ -51,7 +54,13 @@ class Explorer:
 
     @property
     def named(self) -> str:
-        return f"[{self.host}]" if ":" in self.host else self.host
+        """The host as a browser on this machine has it."""
+        if self.host == "localhost":
+            return self.host
+        address = ip_address(self.host)
+        if address.is_unspecified:
+            return "127.0.0.1" if address.version == 4 else "[::1]"
+        return literal(address)
 
     def to_json(self) -> dict[str, Any]:
         return {"address": self.address, "host": self.host, "port": self.port, "token": self.token}
@@ -83,16 +92,14 @@ def explorer(
     page: Path = PAGE,
     runs: Path | None = None,
     seconds: float = SECONDS,
+    expose: bool = False,
 ) -> Explorer:
     """A server for one person at this computer; ``runs`` is a folder of training runs.
 
-    Slow senders are cut after some ``seconds``.
+    Slow senders are cut after some ``seconds``. ``expose`` lets it answer on an address of the
+    network, to whoever has the token.
     """
-    if host not in HOSTS:
-        raise WrongKind(
-            f"the explorer answers on the loopback only, {', '.join(HOSTS)}; got {host!r}. "
-            f"From another machine, ssh -L brings its port here"
-        )
+    exposed = None if host in HOSTS else _address(host, expose)
     catalogue, trainings = Catalogue(model), Trainings(runs)
     catalogue.checkpoint = trainings.entry
     if not (page / "index.html").exists():
@@ -101,7 +108,7 @@ def explorer(
     port = int(listening.getsockname()[1])
     token = secrets.token_urlsafe(24)
     settings = uvicorn.Config(
-        Guard(application(catalogue, page, trainings), port, token, seconds),
+        Guard(application(catalogue, page, trainings), port, token, seconds, exposed),
         http=impatient(seconds),
         log_level="warning",
         access_log=False,
@@ -110,14 +117,29 @@ def explorer(
         lifespan="off",
         ws="none",
     )
-    return Explorer(uvicorn.Server(settings), listening, host, port, token, catalogue)
+    return Explorer(uvicorn.Server(settings), listening, host, port, token, catalogue, exposed)
+
+
+def _address(host: str, expose: bool) -> Address:
+    """An address of this machine that others can reach."""
+    if not expose:
+        raise WrongKind(
+            f"the explorer answers on the loopback only, {', '.join(HOSTS)}; got {host!r}. From "
+            f"another machine, ssh -L brings its port here; --expose lets the network in"
+        )
+    try:
+        return ip_address(host)
+    except ValueError as error:
+        raise WrongKind(
+            f"--host takes an address of this machine, as 192.168.0.7 or 0.0.0.0; got {host!r}"
+        ) from error
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """The port that was said, or the next one that is free."""
     ports = range(PORT, PORT + TRIED) if port is None else (port,)
     for one in ports:
-        found = socket.socket(HOSTS[host])
+        found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         if os.name == "posix":  # so that a server may follow another at once
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -126,8 +148,10 @@ def _listen(host: str, port: int | None) -> socket.socket:
             return found
         except OSError as error:
             found.close()
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise NoPort(f"{host} is no address of this machine ({why})") from error
             if port is not None:
-                why = error.strerror or str(error)
                 raise NoPort(
                     f"port {port} cannot be had ({why}); without --port the next free one is taken"
                 ) from error
