@@ -104,6 +104,22 @@ def test_padding_is_not_attended_from():
     assert found.queries["previous"] == 19
 
 
+def test_channels_of_a_forecaster_have_first_patches_of_their_own():
+    """A patch cannot attend to another channel, so that it has no previous or first one there."""
+    model = vs.create("patchtst", channels=2, context=16, patch=4, stride=4, horizon=2)
+    series = np.random.default_rng(0).standard_normal((2, 16)).cumsum(axis=1)
+    found = heads(model, series, effects=False)
+    mu, n = vs.dissect(model, series)["mu[2,3]"], 5
+    inside = [i for i in range(2 * n) if i % n]
+    assert found.queries["previous"] == found.queries["first"] == len(inside)
+    share = {
+        "previous": [mu[i, i - 1] for i in inside],
+        "first": [mu[i, i // n * n] for i in inside],
+    }
+    for name, values in share.items():
+        assert found.table[name][1, 2] == pytest.approx(np.mean(values), rel=1e-5), name
+
+
 def test_images_are_told_by_the_offset():
     model = specimen("vit")
     found = heads(model, given("vit"), effects=False)

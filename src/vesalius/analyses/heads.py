@@ -287,12 +287,11 @@ class Shares:
 
     def add(self, trace: Trace, mu: Array) -> None:
         """``mu`` is layers x heads x queries x keys."""
-        real = trace.real()
+        real, seen = trace.real(), np.isfinite(trace["S"])
         if real is not None:
-            mu = mu[:, :, real][:, :, :, real]
-        n = mu.shape[-1]
-        self._count("entropy", _entropy(mu).sum(axis=-1), n)
-        for name, pattern in _patterns(n, trace.ids).items():
+            mu, seen = mu[:, :, real][:, :, :, real], seen[np.ix_(real, real)]
+        self._count("entropy", _entropy(mu).sum(axis=-1), mu.shape[-1])
+        for name, pattern in _patterns(seen, trace.ids).items():
             had = pattern.any(axis=1)
             self._count(name, (mu * pattern).sum(axis=(-2, -1)), int(had.sum()))
 
@@ -312,16 +311,21 @@ class Shares:
         return None
 
 
-def _patterns(n: int, ids: Sequence[int]) -> dict[str, Array]:
-    """Which key each query's score is about, queries x keys; a query may have none, or several."""
+def _patterns(seen: Array, ids: Sequence[int]) -> dict[str, Array]:
+    """Which key each query's score is about, queries x keys; a query may have none, or several.
+
+    ``seen`` is what the mask lets a query see: of PatchTST the patches of its own channel, each of
+    which has a first one.
+    """
+    n = len(seen)
     query, key = np.indices((n, n))
     tokens = np.asarray(ids) if ids else np.arange(n)
     same = (tokens[:, None] == tokens) & (key < query)
     after = np.zeros((n, n), bool)
     after[:, 1:] = same[:, :-1]
     return {
-        "previous": key == query - 1,
-        "first": (key == 0) & (query > 0),
+        "previous": (key == query - 1) & seen,
+        "first": (key == seen.argmax(axis=1)[:, None]) & (key < query),
         "duplicate": same,
         "induction": after & (key < query),
     }
