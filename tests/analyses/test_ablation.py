@@ -103,6 +103,17 @@ def test_one_position_and_other_edits():
     assert found.edit == "mean of 1 text"
 
 
+def test_several_positions_and_cells_of_a_step_are_told_each():
+    names = ["H[2]@1", "H[2]@2", "H[2](7, :)", "H[2]"]
+    found = ablate(GPT(), TEXT, names, " head")
+    assert (found.axes, found.names.tolist()) == (("step",), names)
+    for name, value in zip(names, found.values, strict=True):
+        full = vs.dissect(GPT(), TEXT, edit={name: vs.zero})["Z"]
+        assert value == pytest.approx(found.target.of(full), abs=2e-5)
+    assert ablate(GPT(), TEXT, "H[*]@1").names.tolist() == [f"H[{l}]@1" for l in range(5)]
+    assert len(ablate(GPT(), TEXT, "P[3,*], P[*,4]").ranked()) == 7
+
+
 def test_a_step_that_the_target_does_not_depend_on_changes_nothing():
     found = ablate("bert", "He shook his [MASK].", "h_C, z_C, H[4]@0", target="head")
     assert found.effects[:2].tolist() == [0, 0]

@@ -42,7 +42,7 @@ class Ablation(pictures.Pictured):
     edit: str
     """What stands in the place of each step."""
     names: Array
-    """The steps' names in their grid; empty where there is none."""
+    """The steps' names in their grid, with positions and cells; empty where there is none."""
     axes: tuple[str, ...]
     """What the grid's axes are: layer, head, time, or step."""
     ticks: tuple[tuple[str, ...], ...]
@@ -136,10 +136,10 @@ def ablate(
     tasks = [partial(_without, replay, step, where, change) for step, where in found]
     outcomes = [replay.outcome({}), *each(tasks, "ablations", progress)]
     values, odds = replay.read(outcomes)
-    axes, ticks, cells = arranged([step for step, _ in found])
+    axes, ticks, cells = arranged([where for _, where in found])
     names = np.full([len(tick) for tick in ticks], "", dtype=object)
-    for (step, _), at in zip(found, cells, strict=True):
-        names[at] = step.name
+    for (_, where), at in zip(found, cells, strict=True):
+        names[at] = where.label
     return Ablation(
         target=replay.target,
         edit=str(change),
@@ -161,24 +161,25 @@ Cell = tuple[int, ...]
 
 
 def arranged(
-    steps: Sequence[Step],
+    found: Sequence[Where],
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], list[Cell]]:
     """A grid for steps: its axes, what stands along them, and each step's cell.
 
-    Steps of several symbols have an axis for these; those of different kinds of places are a list.
+    Steps of several symbols have an axis for these; those of different kinds of places are a list,
+    as are several positions or cells of one step.
     """
-    symbols = list(dict.fromkeys(step.symbol for step in steps))
-    kinds = {tuple(axis for axis in PLACES if axis in step.place) for step in steps}
-    if len(kinds) > 1 or kinds == {()}:
-        names = tuple(step.name for step in steps)
+    symbols = list(dict.fromkeys(where.symbol for where in found))
+    kinds = {tuple(axis for axis in PLACES if axis in where.place) for where in found}
+    if len(kinds) > 1 or kinds == {()} or len({where.step for where in found}) < len(found):
+        names = tuple(where.label for where in found)
         return ("step",), (names,), [(k,) for k in range(len(names))]
     (kind,) = kinds
-    numbers = {axis: sorted({step.place[axis] for step in steps}) for axis in kind}
+    numbers = {axis: sorted({where.place[axis] for where in found}) for axis in kind}
     axes, ticks = kind, tuple(tuple(map(str, numbers[axis])) for axis in kind)
-    cells = [tuple(numbers[axis].index(step.place[axis]) for axis in kind) for step in steps]
+    cells = [tuple(numbers[axis].index(where.place[axis]) for axis in kind) for where in found]
     if len(symbols) > 1:
         axes, ticks = ("step", *axes), (tuple(symbols), *ticks)
-        cells = [(symbols.index(s.symbol), *at) for s, at in zip(steps, cells, strict=True)]
+        cells = [(symbols.index(w.symbol), *at) for w, at in zip(found, cells, strict=True)]
     return axes, ticks, cells
 
 

@@ -51,6 +51,13 @@ class Where:
         return name(self.symbol, self.place)
 
     @property
+    def label(self) -> str:
+        """The step, with the token position or the cells where they were said."""
+        if self.position is not None and "time" not in self.place:
+            return f"{self.step}@{told(self.position)}"
+        return f"{self.step}({', '.join(map(told, self.index))})" if self.index else self.step
+
+    @property
     def axis(self) -> Index | None:
         return token_axis(self.symbol, self.place, self.shape, self.n)
 
@@ -180,5 +187,5 @@ def chosen(steps: Any, recorded: Steps, n: int) -> list[tuple[Any, Where]]:
         places = [selection.where(s.symbol, s.place, np.shape(s.value), n) for s in met]
         if not any(places):
             raise WrongLength(f"{selection.text!r} is of another time than its position")
-        found |= {s.name: (s, w) for s, w in zip(met, places, strict=True) if w is not None}
+        found |= {w.label: (s, w) for s, w in zip(met, places, strict=True) if w is not None}
     return list(found.values())
