@@ -270,7 +270,8 @@ class Trace(Mapping[str, Array], Shown):
         if read is None:
             raise WrongKind(f"{self.family} has no states to read words from at every layer")
         states = self.states(layer)
-        logits: Array = read(self.model.parameters, states, config.symbols(), self.real())
+        level = (self["mu_r"], self["sigma_r"]) if family_of(config).by_channel else None
+        logits: Array = read(self.model.parameters, states, config.symbols(), level or self.real())
         return logits
 
     def states(self, layer: int | str) -> Array:

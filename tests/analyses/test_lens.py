@@ -80,6 +80,26 @@ def test_models_that_give_values_are_read_too(family, settings, shape):
     assert "distance from the" in looked.picture()
 
 
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_forecast_is_read_at_the_level_of_its_series(affine):
+    sizes = {"layers": 2, "embedding": 8, "heads": 2, "channels": 3, "patch": 4, "stride": 4}
+    model = vs.create("patchtst", **sizes, context=12, horizon=5, affine=affine)
+    series = 40 + np.random.default_rng(1).standard_normal((3, 12)).cumsum(axis=1)
+    found = vs.dissect(model, series)
+    np.testing.assert_allclose(found.read_out(2), found["Omega_hat"], rtol=1e-6)
+    looked = lens(found, target=("Omega_hat", 1, 2))
+    assert looked.depths == ["H[0]", "C[1]", "H[1]", "C[2]", "H[2]"]
+    assert looked.tokens == ["+1", "+2", "+3", "+4", "+5"]
+    assert looked.course.values[-1] == found["Omega_hat"][1, 2]
+    assert (looked.distances[-1] == 0).all()
+    assert (looked.distances[:-1] > 0).all()
+    np.testing.assert_allclose(looked.distribution("C[1]").mean(), 40, atol=5)
+    # states that are put after the last layer give what was read of them before it
+    for depth in ("H[0]", "C[1]", "H[1]"):
+        moved = vs.dissect(model, series, edit={"H[2]": found[depth]})["Omega_hat"]
+        np.testing.assert_allclose(looked.distribution(depth), moved, rtol=1e-6)
+
+
 def test_a_series_with_gaps_and_padding_is_read_as_the_model_reads_it():
     model = vs.create("tst", layers=1, embedding=8, heads=2, channels=2, context=6, outputs=3)
     values = np.array([[1, 0, 3, 2], [2, 0, 1, 2]], np.float32)

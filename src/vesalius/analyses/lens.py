@@ -16,6 +16,7 @@ from vesalius.analyses.targets import Target, Wanted, column_of, find, output_of
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
+from vesalius.families import family_of
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace
 from vesalius.views import Cell, Part, Table, counted
@@ -65,7 +66,7 @@ class Lens(Pictured):
     tokens: list[str]
     """What the columns are called that are read."""
     positions: list[int]
-    """Where these stand in the input."""
+    """Where these stand in the input, or in a forecast."""
     likeliest: list[list[list[Candidate]]]
     """By depth and token, the likeliest first; empty for models that give values."""
     probabilities: Array
@@ -86,7 +87,7 @@ class Lens(Pictured):
 
     def __repr__(self) -> str:
         told = f"Lens of {self.family}: {self.depths[0]} to {self.depths[-1]}, "
-        told += counted(len(self.tokens), "token")
+        told += counted(len(self.tokens), "token" if self.likeliest else "column")
         if self.likeliest:
             said = (row[-1][0] for row in self.likeliest)
             each = [
@@ -252,6 +253,8 @@ def _names(trace: Trace, own: Array, columns: Sequence[int]) -> tuple[list[str],
     if own.ndim == 1:
         after = "" if not trace.ids else f"after {_word(tokens[-1])}"
         return [after or ("[class]" if "[class]" in tokens else "series")], [0]
+    if trace.model is not None and family_of(trace.model.config).forecast is not None:
+        return [f"+{k + 1}" for k in columns], list(columns)  # time steps after the series
     first = len(tokens) - own.shape[1]  # a class token restores nothing
     return [tokens[first + k] for k in columns], [first + k for k in columns]
 

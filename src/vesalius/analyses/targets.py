@@ -75,7 +75,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     column = column_of(trace, value, position)
     if step == "Omega_hat":
         raise WrongKind(
-            f"{trace.family} restores values; a target is one of them: "
+            f"{trace.family} gives values; a target is one of them: "
             f"('Omega_hat', row, column), of {value.shape[0]} x {value.shape[1]}"
         )
     several = isinstance(wanted, tuple | list)

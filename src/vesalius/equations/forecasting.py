@@ -253,6 +253,16 @@ def _forecast(theta: PatchTST, Omega: Float[Array, "C tau"]) -> Float[Array, "C 
     with at(layer=0):
         H = place_patches(Lambda, X)
     H = transformer_network(theta.Phi, H, channel_mask(C, n))
-    Y_n = forecast_output(theta.Pi_Y, flatten_channels(H, C))
+    return read_forecast(theta, H, mu_r, sigma_r)
+
+
+def read_forecast(
+    theta: PatchTST,
+    H: Float[Array, "d_e Cn"],
+    mu_r: Float[Array, " C"],
+    sigma_r: Float[Array, " C"],
+) -> Float[Array, "C T"]:
+    """What states give through the flattening head (P.9 to P.12), at their series' own level."""
+    Y_n = forecast_output(theta.Pi_Y, flatten_channels(H, len(mu_r)))
     Y = Y_n.T if theta.Xi_r is None else undo_gain(theta.Xi_r, Y_n)
     return restore_instance(Y, mu_r, sigma_r)

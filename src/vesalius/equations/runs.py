@@ -11,6 +11,7 @@ from typing import Any
 from jaxtyping import Bool, Float
 
 from vesalius import equations as eq
+from vesalius.equations.forecasting import read_forecast
 from vesalius.equations.parameters import (
     LSTMLM,
     TST,
@@ -157,3 +158,10 @@ def read_series(
     if symbols["series"]:
         return eq.series_output(theta.Pi_Y, H)
     return eq.flat_output(theta.Pi_Y, eq.concatenate(H if real is None else H * real))
+
+
+def read_patches(
+    theta: PatchTST, H: Float[Array, "d_e Cn"], symbols: Symbols, level: tuple[Array, Array]
+) -> Float[Array, "C T"]:
+    """Through the flattening head, with the mean and deviation that every channel had."""
+    return read_forecast(theta, H, *level)

@@ -91,8 +91,9 @@ class Family:
     forecast: Lazy | None = None
     """``forecast(theta, series)``: what follows a look-back, in the paper's equations."""
     read_out: Lazy | None = None
-    """``read_out(theta, H, symbols, real)``: the logits, or values, that states of any layer give,
-    known as logit lens."""
+    """``read_out(theta, H, symbols, beside)``: the logits, or values, that states of any layer
+    give, known as logit lens. ``beside`` is what else of a series it takes: which columns are no
+    padding, or the mean and deviation of every channel."""
     label_logits: Lazy | None = None
     """``label_logits(model, states)``: what a head that labels whole texts makes of the states of
     each, in NumPy."""

@@ -137,6 +137,7 @@ FAMILY = Family(
     network=Lazy("vesalius.models.patchtst:PatchTSTNetwork"),
     outputs=lambda config: {"Omega_hat": ""},
     forecast=Lazy("vesalius.equations:patchtst_forecast"),
+    read_out=Lazy("vesalius.equations.runs:read_patches"),
     layout=Lazy("vesalius.checkpoints.layout:PATCHTST"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.patchtst:PATCHTST"),),
     reads="series",
