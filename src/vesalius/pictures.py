@@ -218,10 +218,10 @@ def save(svg: str, file: str | Path) -> None:
 
 
 def png(svg: str) -> bytes:
-    """A picture in pixels, two for each unit."""
+    """A picture in pixels, two for each unit, on white: pixels cannot follow a dark page."""
     import resvg_py as resvg
 
-    return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=2))
+    return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=2, background="#ffffff"))
 
 
 def _colour(value: float, limit: float, signed: bool) -> tuple[str, bool]:

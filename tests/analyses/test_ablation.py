@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from analyses.lively import FAMILIES, given, specimen, trace
+from PIL import Image
 
 import vesalius as vs
 from vesalius.analyses import targets
@@ -139,7 +140,9 @@ def test_an_ablation_is_shown_as_table_picture_and_json(tmp_path):
     found.plot(tmp_path / "a.svg")
     found.plot(tmp_path / "a.png")
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    drawn = Image.open(tmp_path / "a.png")
+    assert drawn.format == "PNG"
+    assert drawn.convert("RGBA").getpixel((0, 0)) == (255, 255, 255, 255)
     assert "largest: P[3,4] -1.4" in repr(found)
     with pytest.raises(WrongKind, match=r"saved as .svg or .png"):
         found.plot(tmp_path / "a.pdf")
