@@ -357,6 +357,11 @@ def _beside(file: Path) -> Path:
     return file.parent / f"{file.name}.json"
 
 
+def require_trace(value: object) -> None:
+    if not isinstance(value, Trace):
+        raise arguments.wrong("trace", "a trace, as vs.dissect(model, text) gives it", value)
+
+
 def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
     """A trace that was saved; with the ``model`` that made it, its numbers can be unfolded."""
     file = Path(file)

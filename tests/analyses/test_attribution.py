@@ -1,6 +1,7 @@
 """What a logit is owed to: parts that sum to it, for every family and kind of target."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from analyses.lively import FAMILIES, specimen, trace
 
 import vesalius as vs
 from vesalius.analyses.attribution import attribute
-from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+from vesalius.errors import ImpossibleSetting, TokenOutOfRange, UnknownStep, WrongKind, WrongLength
 
 
 @pytest.mark.parametrize("neurons", [False, True])
@@ -103,6 +104,35 @@ def test_pictures_and_json(tmp_path):
     assert math.fsum(part["share"] for part in said["parts"]) == said["sum"]
     with pytest.raises(WrongKind, match=r"saved as \.svg or \.png, got"):
         found.plot(tmp_path / "a.pdf")
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_forecast_is_a_sum_of_parts(affine):
+    sizes = {"layers": 2, "embedding": 8, "heads": 2, "channels": 3, "patch": 4, "stride": 4}
+    model = vs.create("patchtst", **sizes, context=12, horizon=5, affine=affine)
+    model.state = {key: array.astype(np.float64) for key, array in model.state.items()}
+    series = 40 + np.random.default_rng(1).standard_normal((3, 12)).cumsum(axis=1)
+    found = attribute(vs.dissect(model, series), ("Omega_hat", 1, 2))
+    assert abs(found.difference) < 1e-10
+    assert found["mu_r"] == pytest.approx(series[1].mean())
+    names = {part.name for part in found.parts}
+    assert {"P[1,1]", "P[2,2]", "D[1]", "D[2]"} <= names
+    assert {name for name in names if name[:2] == "X:"} == {f"X:{i}" for i in range(5, 9)}
+
+
+@pytest.mark.parametrize("value", ["gpt", {}, None])
+@pytest.mark.parametrize("ask", [attribute, vs.lens, vs.gates, partial(vs.unfold, step="Z")])
+def test_what_is_no_trace_is_told_so(ask, value):
+    with pytest.raises(ImpossibleSetting, match=r"trace must be a trace, as vs\.dissect\(model, t"):
+        ask(value)
+
+
+def test_words_need_the_model_of_a_saved_trace(tmp_path):
+    trace("gpt").save(tmp_path / "a.safetensors")
+    with pytest.raises(
+        WrongKind, match=r"no tokenizer to read ' head' by.*read_trace\(file, model="
+    ):
+        attribute(vs.read_trace(tmp_path / "a.safetensors"), " head")
 
 
 def test_targets_that_are_none():

@@ -23,7 +23,7 @@ from vesalius.equations.references import Pulled
 from vesalius.errors import WrongKind
 from vesalius.graph import arrayed
 from vesalius.pictures import Pictured
-from vesalius.traces import Trace
+from vesalius.traces import Trace, require_trace
 from vesalius.views import Part as ViewPart
 from vesalius.views import Table
 
@@ -130,6 +130,7 @@ def attribute(
     into the tokens that it read. The target is as in ``ablate``, the likeliest word unless one is
     said: ``attribute(trace, " head")``, ``attribute(trace, (" head", " hand"))``.
     """
+    require_trace(trace)
     neurons = arguments.truth("neurons", neurons)
     wanted = targets.find(trace, target, position)
     graph, value = trace.graph, trace[wanted.step]
@@ -204,12 +205,12 @@ def _parts(trace: Trace, step: Step, G: Array, split: bool) -> Iterator[Part]:
             if share:
                 yield Part(f"{step.name}:{j + 1}", float(share), f"{_what(step)}, from {token!r}")
         return
-    if step.symbol == "X" and np.count_nonzero(G.any(axis=0)) > 1:
+    if step.symbol == "X" and len(read := np.flatnonzero(G.any(axis=0))) > 1:
         shares = (G * value).sum(axis=0)
         tokens = trace.tokens()
-        for i, share in enumerate(shares):
+        for i in map(int, read):
             token = f": {tokens[i]!r}" if i < len(tokens) else ""
-            yield Part(f"X:{i + 1}", float(share), f"the embedding at place {i + 1}{token}")
+            yield Part(f"X:{i + 1}", float(shares[i]), f"the embedding at place {i + 1}{token}")
         return
     yield Part(step.name, float((G * value).sum()), _what(step))
 

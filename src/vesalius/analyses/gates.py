@@ -16,7 +16,7 @@ from vesalius.equations.parameters import Array, Elman
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.families import FAMILIES
 from vesalius.pictures import Pictured
-from vesalius.traces import Trace
+from vesalius.traces import Trace, require_trace
 from vesalius.views import Part, Table, counted, short
 
 SHARES = ("p", "r", "s")
@@ -244,6 +244,7 @@ def gates(trace: Trace, layer: int | None = None) -> Gates:
     The last layer unless one is said. Of an rnn ``Uh`` is what comes from the token before, ``Wh``
     what comes from below, with the bias: the state is the activation of their sum.
     """
+    require_trace(trace)
     if not any(step.symbol == "h" and "time" in step.place for step in trace.steps):
         having = ", ".join(name for name, family in FAMILIES.items() if family.carries_state)
         raise WrongKind(

@@ -18,7 +18,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
 from vesalius.pictures import Pictured
-from vesalius.traces import Trace
+from vesalius.traces import Trace, require_trace
 from vesalius.views import Cell, Part, Table, counted
 
 FAINT = 0.1
@@ -181,6 +181,7 @@ def lens(trace: Trace, target: Wanted = None, position: int | None = None, top: 
     With a ``target`` (a word, a class, two to compare, or a cell of what the model gives) its
     logit, probability and rank by depth too. ``position`` reads one token only.
     """
+    require_trace(trace)
     top = arguments.whole("top", top, least=1)
     depths = depths_of(trace)
     own = _logits(trace, depths, depths[-1])

@@ -160,7 +160,12 @@ def _row(trace: Trace, wanted: Any, column: Array) -> int:
             return trace.class_names.index(wanted)
         if trace.tells_labels:
             raise WrongKind(f"the labels have no names here; give a number in place of {wanted!r}")
-        tokenizer = trace.model.tokenizer if trace.model else None
+        if trace.model is None:
+            raise WrongKind(
+                f"a trace read from a file has no tokenizer to read {wanted!r} by; say which model "
+                f"made it: read_trace(file, model=...)"
+            )
+        tokenizer = trace.model.tokenizer
         if tokenizer is None:
             raise WrongKind(f"there is no tokenizer to read {wanted!r} by; give the token's id")
         ids = tokenizer.encode_many([wanted], framed=False)[0]

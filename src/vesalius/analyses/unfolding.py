@@ -18,7 +18,7 @@ from vesalius.equations.references import Group, Index, Operand
 from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
 from vesalius.graph import arrayed
-from vesalius.traces import Trace
+from vesalius.traces import Trace, require_trace
 from vesalius.views import Part, Shown, Table
 
 SHOWN = 12
@@ -157,6 +157,7 @@ def unfold(trace: Trace, step: str, *at: int, top: int = SHOWN) -> Unfolding:
 
     The ``top`` largest terms are told with their operands, the others as one sum.
     """
+    require_trace(trace)
     top = arguments.whole("top", top, least=0)
     found = trace.graph.step(step)
     value = arrayed(found.value)
