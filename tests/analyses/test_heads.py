@@ -169,6 +169,15 @@ def test_one_text_several_or_ids():
     assert [found.texts for found in each] == [1, 1, 1, 1, 2]
 
 
+def test_a_tuple_is_a_pair_of_sentences_and_a_list_are_two_texts():
+    pair = ("She opened the [MASK].", "He went out.")
+    one, several = (heads(specimen("bert"), given, effects=False) for given in (pair, [*pair]))
+    assert (one.texts, several.texts) == (1, 2)
+    mu = vs.dissect(specimen("bert"), pair)["mu[2,3]"]
+    assert one.table["first"][1, 2] == pytest.approx(mu[1:, 0].mean(), rel=1e-5)
+    assert heads(specimen("gpt"), pair, effects=False).texts == 2
+
+
 def test_what_has_no_heads_and_what_is_no_text():
     with pytest.raises(WrongKind, match="lstm has no attention heads; families that have: trans"):
         heads(specimen("lstm"), "He shook his")

@@ -194,6 +194,7 @@ def heads(
 ) -> Heads:
     """What every attention head does on one or several texts (or images, or series).
 
+    Several stand in a list; a tuple of two is a pair of sentences where the model reads such.
     Shares of attention are averaged over the queries that have such a position. With ``effects``
     every head is cut once in every text (its P[l,m] is zero, all else follows): what the
     ``target``'s logit and probability change by. The target is the likeliest word or class of each
@@ -251,7 +252,7 @@ def heads_of(trace: Trace) -> Heads:
 def _several(model: Model, texts: Any) -> list[Any]:
     """What is given: one text alone, or several; token ids are one; all that a file holds."""
     found: list[Any]
-    if isinstance(texts, str | PathLike | np.ndarray):
+    if isinstance(texts, str | PathLike | np.ndarray) or _is_pair(model, texts):
         found = [texts]
     elif isinstance(texts, Iterable):
         found = list(texts)
@@ -262,6 +263,12 @@ def _several(model: Model, texts: Any) -> list[Any]:
     if reads_arrays(model):
         return [one for given in found for one in read_inputs(model, given)]
     return found
+
+
+def _is_pair(model: Model, texts: Any) -> bool:
+    """Whether a tuple is one input, as ``dissect`` reads it; a list is several."""
+    two = isinstance(texts, tuple) and len(texts) == 2
+    return two and model.config.symbols().get("segments", 1) > 1
 
 
 def _attention(trace: Trace, layers: int, heads: int) -> list[list[Array]]:
