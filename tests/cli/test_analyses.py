@@ -141,6 +141,19 @@ def test_patch_tells_which_values_bring_the_answer_back(tmp_path):
     assert found["patches"][0]["normalised"] == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.parametrize("written", ["0:0, -1:-1", "{0: 0, -1: -1}"])
+def test_patch_of_texts_of_other_lengths_takes_the_positions_that_its_error_offers(written):
+    texts = ("He shook his", "He slowly opened his")
+    assert "positions={0: 0, -1: -1}" in vesalius("patch", "gpt", *texts).stderr
+    found = json.loads(shown("patch", "gpt", *texts, "--positions", written, "--json"))
+    same = vs.patch("gpt", *texts, positions={0: 0, -1: -1})
+    assert found["positions"] == list(same.positions) == ["0", "3"]
+    values = [patch["value"] for patch in found["patches"]]
+    np.testing.assert_allclose(values, same.values.ravel(), atol=1e-4)
+    some = json.loads(shown("patch", "gpt", texts[0], "He opened his", "--positions=1", "--json"))
+    assert some["positions"] == ["1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -148,6 +161,8 @@ def test_patch_tells_which_values_bring_the_answer_back(tmp_path):
         (("ablate", "gpt", "He", "--target", "no such"), "a target is one token"),
         (("ablate", "gpt", "He", "--plot", "x.pdf"), "a picture is saved as .svg or .png"),
         (("patch", "gpt", "He shook", "He"), "the clean text has 2 tokens, the corrupted one 1"),
+        (("patch", "gpt", "He", "He", "--positions", "1:"), "expected positions as '1, 2'"),
+        (("patch", "gpt", "He", "He", "--positions", "0", "--whole"), "leave --positions out"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message):

@@ -11,6 +11,7 @@ from vesalius.cli import terminal
 from vesalius.cli.options import complete_models, extra_option, ids_of, json_option, load
 
 if TYPE_CHECKING:
+    from vesalius.edits.ready import Positions
     from vesalius.model import Model
 
 
@@ -146,12 +147,30 @@ def ablate(
     show_drawn(found, plot, as_json)
 
 
+def _positions(text: str) -> list[int] | dict[int, int]:
+    """Positions, ``1, 2``, or pairs of them, ``1:2, -1:-1``, as errors of ``patch`` write them."""
+    parts = [part.split(":") for part in text.strip("{} ").split(",")]
+    try:
+        if all(len(part) == 1 for part in parts):
+            return [int(here) for (here,) in parts]
+        return {int(here): int(there) for here, there in parts}
+    except ValueError:
+        message = f"expected positions as '1, 2', or pairs as '0:0, -1:-1', got {text!r}"
+        raise click.BadParameter(message) from None
+
+
 @click.command()
 @click.argument("model", shell_complete=complete_models)
 @click.argument("clean")
 @click.argument("corrupted")
 @click.option("--steps", default="H[*]", show_default=True, help="What is patched, one by one.")
 @target_option
+@click.option(
+    "--positions",
+    metavar="POSITIONS",
+    callback=lambda context, option, text: text and _positions(text),
+    help="Some of the CORRUPTED text's alone, as '1, 2'; '1:2' takes 2 of the CLEAN one.",
+)
 @click.option("--whole", is_flag=True, help="All token positions of a step at once.")
 @plot_option
 @extra_option
@@ -162,6 +181,7 @@ def patch(
     corrupted: str,
     steps: str,
     targets: tuple[str, ...],
+    positions: "Positions",
     whole: bool,
     plot: Path | None,
     as_json: bool,
@@ -169,18 +189,21 @@ def patch(
     """Which values of the CLEAN run bring its answer back in the CORRUPTED one.
 
     Each step's value at each token position is taken from the clean run in turn, which is known as
-    activation patching. Both texts have the same number of tokens.
+    activation patching. Both texts have the same number of tokens, unless --positions says which
+    belong together: '0:0, -1:-1' are the first and the last.
 
     Example: vesalius patch gpt "He shook his" "He opened his"
     """
     from vesalius.analyses.patching import patch as run
 
+    if whole and positions is not None:
+        raise click.UsageError("--whole patches all positions at once; leave --positions out.")
     loaded = load(model)
     first, second = input_of(loaded, clean), input_of(loaded, corrupted)
-    positions: Literal["all"] | None = "all" if whole else None
     target = _target(loaded, targets)
+    places: Positions | Literal["all"] = "all" if whole else positions
     with terminal.counting("patching") as progress:
-        found = run(loaded, first, second, steps, target, positions, progress)
+        found = run(loaded, first, second, steps, target, places, progress)
     show_drawn(found, plot, as_json)
 
 
