@@ -273,6 +273,15 @@ def test_a_patching_is_shown_as_table_picture_and_json(tmp_path):
     assert "<svg" in same._repr_html_()
 
 
+def test_runs_that_do_not_differ_have_nothing_to_restore():
+    found = patch(GPT(), TEXT, TEXT, "H[2]")
+    assert np.isnan(found.normalised).all()
+    shown = found._repr_html_()
+    assert "both runs have the same logit: there is nothing to restore" in shown
+    assert "change of the logit" in found.picture()
+    assert "nan" not in shown
+
+
 def test_of_many_positions_the_picture_has_those_with_the_largest_effects():
     rng = np.random.default_rng(3)
     first, second = rng.integers(0, 256, (2, 28, 28, 1))

@@ -93,7 +93,7 @@ def test_values_have_effects_but_no_probabilities():
     before = vs.dissect(model, series)["Omega_hat"][0, 2]
     assert found.table["effect"][0, 1] == pytest.approx(after - before, abs=1e-6)
     assert "effect_probability" not in found.table
-    with pytest.raises(WrongKind, match="effects=False leaves effects out"):
+    with pytest.raises(WrongKind, match="effects=False, or --no-effects, leaves effects out"):
         heads(model, series)
     assert "effect" not in heads(model, series, effects=False).table
 

@@ -282,7 +282,7 @@ def _target(trace: Trace, wanted: Wanted) -> Target:
     try:
         return find(trace, wanted)
     except WrongKind as error:
-        raise WrongKind(f"{error}; effects=False leaves effects out") from error
+        raise WrongKind(f"{error}; effects=False, or --no-effects, leaves effects out") from error
 
 
 class Shares:

@@ -97,16 +97,18 @@ class Patching(pictures.Pictured):
     def view(self) -> Iterator[Part]:
         yield self._headline()
         ranked, normalised = self.ranked(), self.normalised
+        differ = bool(np.isfinite(normalised).any())
         rows = [
             (
                 *(self._cell(at), self.tokens[at[1]], f"{self.values[at]:.4f}"),
-                *(f"{self.effects[at]:+.4f}", f"{normalised[at]:.4f}"),
+                *(f"{self.effects[at]:+.4f}", *([f"{normalised[at]:.4f}"] if differ else [])),
             )
             for at in ranked[:SHOWN]
         ]
-        yield Table(
-            ("value", "token", self.target.noun, "change", "restored"), rows, right=(2, 3, 4)
-        )
+        heads = ["value", "token", self.target.noun, "change", *(["restored"] if differ else [])]
+        yield Table(heads, rows, right=(2, 3, 4))
+        if not differ:
+            yield f"both runs have the same {self.target.noun}: there is nothing to restore"
         if len(ranked) > SHOWN:
             least = max(abs(self.effects[at]) for at in ranked[SHOWN:])
             yield f"{len(ranked) - SHOWN} more change it by {least:.4f} at most"
@@ -116,9 +118,10 @@ class Patching(pictures.Pictured):
             token if position == WHOLE else f"{position} {token}"
             for position, token in zip(self.positions, self.tokens, strict=True)
         ]
-        title = f"{self.target.label}: share of the clean {self.target.noun} that is restored"
-        shares = self.normalised
-        shown = shares if np.isfinite(shares).any() else self.effects
+        shown, what = self.normalised, f"share of the clean {self.target.noun} that is restored"
+        if not np.isfinite(shown).any():
+            shown, what = self.effects, f"change of the {self.target.noun}"
+        title = f"{self.target.label}: {what}"
         return drawn(shown, ("step", "position"), (self.steps, columns), title)
 
     def to_json(self) -> dict[str, Any]:
