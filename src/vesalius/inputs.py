@@ -77,11 +77,14 @@ def reads_arrays(model: Model) -> bool:
 
 
 def position_names(model: Model, given: Input) -> list[str]:
-    """What the columns of the states are called: patches, or time steps, by their numbers."""
+    """What the columns of the states are called: patches, or time steps, by their numbers.
+
+    Patch 3 of channel 2 is ``c2 patch 3``.
+    """
     s = model.config.symbols()
     if family_of(model.config).by_channel:
         channels, patches = range(1, s["C"] + 1), range(1, s["n"] + 1)
-        return [f"channel {c}, patch {i}" for c in channels for i in patches]
+        return [f"c{c} patch {i}" for c in channels for i in patches]  # short: pictures cut names
     if not _is_series(model.config):
         return ["[class]", *(f"patch {i}" for i in range(1, s["n"]))]
     steps = [f"time {i}" for i in range(1, given.values.shape[1] + 1)]

@@ -282,6 +282,14 @@ def test_runs_that_do_not_differ_have_nothing_to_restore():
     assert "nan" not in shown
 
 
+def test_patches_of_every_channel_can_be_told_apart_in_a_picture():
+    sizes = {"layers": 1, "embedding": 8, "heads": 2, "channels": 2, "patch": 4, "stride": 4}
+    model = vs.create("patchtst", **sizes, context=16, horizon=2)
+    series = np.random.default_rng(0).standard_normal((2, 16)).cumsum(axis=1)
+    drawn = patch(model, series, series[:, ::-1], "H[0]", ("Omega_hat", 1, 0)).picture()
+    assert all(f">{5 + k} c2 patch {k + 1}<" in drawn for k in range(5))
+
+
 def test_of_many_positions_the_picture_has_those_with_the_largest_effects():
     rng = np.random.default_rng(3)
     first, second = rng.integers(0, 256, (2, 28, 28, 1))

@@ -135,6 +135,12 @@ def test_words_need_the_model_of_a_saved_trace(tmp_path):
         attribute(vs.read_trace(tmp_path / "a.safetensors"), " head")
 
 
+def test_one_part_more_is_told_itself():
+    found = attribute(trace("gpt"))
+    assert found.first(len(found) - 1) == found.first(len(found)) == found
+    assert found.first(len(found) - 2).parts[-1].name == "2 others"
+
+
 def test_targets_that_are_none():
     gpt = trace("gpt")
     with pytest.raises(TokenOutOfRange, match="a target is one token; 'xyzzy' is 4"):

@@ -41,7 +41,7 @@ def test_every_number_of_a_forecast_can_be_unfolded_and_attributed(way):
                 assert abs(vs.unfold(trace, step.name, *cell).difference) < 1e-11, step.name
     found = vs.attribute(trace, ("Omega_hat", 1, 2))
     assert abs(found.difference) < 1e-10
-    assert trace.tokens()[config.symbols()["n"]] == "channel 2, patch 1"
+    assert trace.tokens()[config.symbols()["n"]] == "c2 patch 1"
 
 
 def test_channels_do_not_see_each_other():

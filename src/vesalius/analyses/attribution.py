@@ -93,7 +93,7 @@ class Attribution(Pictured):
     def first(self, count: int) -> "Attribution":
         """The largest parts, and the others as one."""
         rest = self.parts[count:]
-        if not rest:
+        if len(rest) < 2:  # one more takes no more room than its sum
             return self
         other = Part(f"{len(rest):,} others", math.fsum(part.share for part in rest), "")
         return replace(self, parts=[*self.parts[:count], other])
