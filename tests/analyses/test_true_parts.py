@@ -79,3 +79,35 @@ def test_cutting_the_counting_unit_matters_and_the_idle_one_not():
     idle = vs.dissect(circuit.model, ids, edit={f"c[1,{n}](1)": 0.0})["Y_hat"][target, -1]
     assert abs(idle - clean) < 1e-6
     assert target == 4 or clean - counting > 0.5
+
+
+def test_patching_the_bracket_counter_names_its_head_at_the_last_token():
+    """One bracket turned around: what the head reads at the end brings the answer back, alone."""
+    circuit = brackets()
+    clean = [0, 1, 0, 1, 0]
+    for k, token in enumerate(clean):
+        corrupted = [*clean[:k], 1 - token, *clean[k + 1 :]]
+        found = vs.patch(circuit.model, clean, corrupted, "P[*,*]", (2, 3))
+        (row, column), *others = found.ranked()
+        assert (found.steps[row], column) == ("P[1,1]", len(clean) - 1)
+        if k < len(clean) - 1:
+            assert found.normalised[row, column] == pytest.approx(1, abs=1e-5)
+        assert all(abs(found.effects[at]) < 1e-5 for at in others)
+
+
+@pytest.mark.parametrize("ids", [[0, 0, 1, 0], [1, 1, 0], [0, 0, 0, 1, 1]])
+def test_ablation_and_patching_find_the_unit_that_counts(ids):
+    circuit, n = counter(), len(ids)
+    target = 2 if ids.count(0) > ids.count(1) else 3
+    units = [f"c[1,{n}]({unit})" for unit in (0, 1)]
+    cut = vs.ablate(circuit.model, ids, units, target)
+    assert cut.ranked()[0][0] == units[0]
+    assert cut.effects[1] == 0
+    assert cut.probabilities[0] < 0.5 < cut.clean_probability
+    for k, token in enumerate(ids):
+        corrupted = [*ids[:k], 1 - token, *ids[k + 1 :]]
+        found = vs.patch(circuit.model, ids, corrupted, "c, d", (2, 3))
+        carried = dict(zip(found.steps, found.normalised, strict=True))
+        added, counted = [int(i == k) for i in range(n)], [int(i >= k) for i in range(n)]
+        np.testing.assert_allclose(carried["d[1]"], added, atol=1e-5)
+        np.testing.assert_allclose(carried["c[1]"], counted, atol=1e-5)
