@@ -59,7 +59,7 @@ from vesalius.model import Model
 from vesalius.tagging import Tagging
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
-from vesalius.training.settings import keys
+from vesalius.training.recipe import keys
 from vesalius.training.strategies import STRATEGIES
 from vesalius.verification import Verification
 from vesalius.views import shown_value

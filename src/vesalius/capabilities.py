@@ -1,8 +1,6 @@
 """What a verb may ask of a model before it begins: its family, its tokenizer, its context."""
 
-from collections.abc import Sequence
-
-from vesalius.errors import SequenceTooLong, WrongKind
+from vesalius.errors import SequenceTooLong, WrongKind, listed
 from vesalius.families import FAMILIES, family_of
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
@@ -16,8 +14,8 @@ def require_served(model: Model, verb: str) -> None:
     fitting = [family.name for family in FAMILIES.values() if verb in family.verbs]
     assert fitting, f"no family serves {verb}"
     raise WrongKind(
-        f"{verb} needs a model of {_listed(fitting, 'or')}, this is {model.family}, "
-        f"which serves {_listed(verbs, 'and')}"
+        f"{verb} needs a model of {listed(fitting, 'or')}, this is {model.family}, "
+        f"which serves {listed(verbs, 'and')}"
     )
 
 
@@ -48,8 +46,3 @@ def predicts_next(model: Model) -> bool:
     family = family_of(model.config)
     pixels = family.reads == "pixels" and bool(getattr(model.config, "causal", True))
     return family.predicts_text or pixels
-
-
-def _listed(names: Sequence[str], word: str) -> str:
-    *before, last = names
-    return f"{', '.join(before)} {word} {last}" if before else last

@@ -182,3 +182,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {', '.join(close)}?"
     more = ", …" if len(known) > 8 else ""
     return f"there are: {', '.join(known[:8])}{more}"
+
+
+def listed(names: Iterable[str], word: str) -> str:
+    """``a, b or c``, with ``word`` before the last."""
+    *before, last = names
+    return f"{', '.join(before)} {word} {last}" if before else last

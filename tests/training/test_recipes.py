@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vesalius.data.settings import TextData
+from vesalius.data.settings import KINDS, TextData
 from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
@@ -23,7 +23,7 @@ from vesalius.recipes import recipes as shipped
 from vesalius.training import read_recipe
 from vesalius.training import recipe as recipes
 from vesalius.training.objectives import OBJECTIVES
-from vesalius.training.recipe import recipe
+from vesalius.training.recipe import keys, recipe
 from vesalius.training.settings import Training
 
 FILES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
@@ -268,3 +268,10 @@ def test_a_file_that_is_missing_or_not_toml_is_named(tmp_path):
             read_recipe(tmp_path / "odd.toml")
         with pytest.raises(ImpossibleSetting, match="seed must be a whole number"):
             recipe(PLAIN, {"seed": odd})
+
+
+def test_the_data_of_every_objective_are_among_the_keys():
+    sections = {row["section"] for row in keys()}
+    for objective in OBJECTIVES.values():
+        (name,) = (name for name, kind in KINDS.items() if kind is objective.data)
+        assert f"data, {name}" in sections

@@ -20,9 +20,9 @@ from vesalius.training import Callback, Run
 from vesalius.training.objectives import objective_named
 from vesalius.training.optimisers import optimiser
 from vesalius.training.processes import Processes
-from vesalius.training.recipe import recipe
+from vesalius.training.recipe import keys, recipe
 from vesalius.training.scheduler import learning_rate
-from vesalius.training.settings import Training, keys
+from vesalius.training.settings import Training
 from vesalius.training.strategies import STRATEGIES
 from vesalius.training.strategies.strategy import count, depths
 

@@ -30,7 +30,7 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
     from vesalius.recipes import recipes as shipped
 
     if by_key:
-        from vesalius.training.settings import keys
+        from vesalius.training.recipe import keys
 
         return terminal.show_json(keys()) if as_json else terminal.show_keys(keys())
     if name is not None:

@@ -149,3 +149,15 @@ class AnswerData(Data):
         "word-pieces", "", "word-pieces to learn, or a model whose tokenizer to take; not for init"
     )
     vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
+
+
+KINDS: dict[str, type[Data]] = {
+    "text": TextData,
+    "images": ImageData,
+    "series": SeriesData,
+    "labelled text": LabelledData,
+    "tags": TaggedData,
+    "questions": AnswerData,
+    "forecasts": ForecastData,
+}
+"""All of them, as the reference of recipes calls them."""

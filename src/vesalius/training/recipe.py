@@ -4,21 +4,31 @@ A recipe names a family or a model to start from, an objective, its data, and ho
 unknown key is refused, and the nearest known one named; ``--set training.steps=100`` changes one.
 """
 
+import dataclasses
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
-from vesalius.errors import BrokenFile, ImpossibleSetting, UnknownSetting, WrongKind, nearest
+from vesalius.data.settings import KINDS
+from vesalius.errors import (
+    BrokenFile,
+    ImpossibleSetting,
+    UnknownSetting,
+    WrongKind,
+    listed,
+    nearest,
+)
 from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.machine import quick_bfloat16
 from vesalius.recipes import recipe_file
 from vesalius.training.objectives import Objective, objective_named
 from vesalius.training.settings import Recipe, Training
-from vesalius.training.strategies import SETTINGS, Strategy, strategy_named
+from vesalius.training.strategies import SETTINGS, STRATEGIES, Strategy, strategy_named
 
 UNSET = ("none", "open")
 """What takes a setting away; recipes of the first versions said "open"."""
@@ -27,7 +37,35 @@ INCONSEQUENTIAL = (
     *("tensorboard", "parallel"),
 )
 """Settings that may change when a run goes on: its numbers do not depend on them."""
-KEYS = ("title", "family", "init", "strategy", "objective", "seed", "model", "data", "training")
+WHOLE = {
+    "title": "what people call it",
+    "family": "a family or a named size, in place of init",
+    "init": "a model to start from, in place of random weights",
+    "strategy": f"how that model is trained: {listed(STRATEGIES, 'or')}",
+    "objective": "what the model is trained towards",
+    "seed": "what random numbers follow from, from 0 on",
+    "model": "settings of the family; the rest follows from the data",
+}
+"""The keys of a recipe outside its sections."""
+KEYS = (*WHOLE, "data", "training")
+
+
+def keys() -> list[dict[str, Any]]:
+    """Every key of a recipe with its meaning, default and limits, as JSON."""
+    rows: list[dict[str, Any]] = [
+        {"section": "", "key": key, "meaning": meaning, "default": 0 if key == "seed" else None}
+        | {"least": None, "below": None, "choices": None}
+        for key, meaning in WHOLE.items()
+    ]
+    sections: dict[str, type[Config]] = {f"data, {name}": kind for name, kind in KINDS.items()}
+    for section, kind in {**sections, "training": Training}.items():
+        for field in dataclasses.fields(kind):
+            rule, number = field.metadata, type(field.default) in (int, float)
+            limits = {name: rule[name] if number else None for name in ("least", "below")}
+            limits["below"] = None if limits["below"] == math.inf else limits["below"]
+            about = {"section": section, "key": field.name, "meaning": rule["meaning"]}
+            rows.append({**about, "default": field.default, **limits, "choices": rule["choices"]})
+    return rows
 
 
 def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> Recipe:

@@ -1,21 +1,10 @@
 """What a recipe says: its ``[training]`` settings, and the whole of it."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.data.settings import (
-    AnswerData,
-    Data,
-    ForecastData,
-    ImageData,
-    LabelledData,
-    SeriesData,
-    TaggedData,
-    TextData,
-)
 from vesalius.families.config import Config, setting
 
 
@@ -96,36 +85,3 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "model": dict(self.model)}
-
-
-WHOLE = {
-    "title": "what people call it",
-    "family": "a family or a named size, in place of init",
-    "init": "a model to start from, in place of random weights",
-    "strategy": "how that model is trained: finetune, partial, lora or features",
-    "objective": "what the model is trained towards",
-    "seed": "what random numbers follow from, from 0 on",
-    "model": "settings of the family; the rest follows from the data",
-}
-"""The keys of a recipe outside its sections."""
-
-
-def keys() -> list[dict[str, Any]]:
-    """Every key of a recipe with its meaning, default and limits, as JSON."""
-    sections: dict[str, type[Data]]
-    sections = {"data, text": TextData, "data, images": ImageData, "data, series": SeriesData}
-    sections |= {"data, labelled text": LabelledData, "data, tags": TaggedData}
-    sections |= {"data, questions": AnswerData, "data, forecasts": ForecastData}
-    rows: list[dict[str, Any]] = [
-        {"section": "", "key": key, "meaning": meaning, "default": 0 if key == "seed" else None}
-        | {"least": None, "below": None, "choices": None}
-        for key, meaning in WHOLE.items()
-    ]
-    for section, kind in {**sections, "training": Training}.items():
-        for field in dataclasses.fields(kind):
-            rule, number = field.metadata, type(field.default) in (int, float)
-            limits = {name: rule[name] if number else None for name in ("least", "below")}
-            limits["below"] = None if limits["below"] == math.inf else limits["below"]
-            about = {"section": section, "key": field.name, "meaning": rule["meaning"]}
-            rows.append({**about, "default": field.default, **limits, "choices": rule["choices"]})
-    return rows
