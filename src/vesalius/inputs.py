@@ -47,7 +47,7 @@ FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "images": ("an image", "height x width x channels", (*SUFFIXES, ".npy")),
     "series": ("a series", "channels x time", (".ts", ".csv", ".npy")),
 }
-"""By what a family reads: what that is, its axes, and the files that hold it."""
+"""The name, the axes and the files of each kind of input, by ``Family.reads``."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -317,7 +317,7 @@ def _odd(array: Array, dtype: str) -> tuple[int, int]:
 
 
 def _copies(arrays: dict[str, Array]) -> dict[str, str]:
-    """Matrices that repeat an earlier one; those of one number only are not called copies."""
+    """Matrices equal to an earlier matrix; constant matrices are not called copies."""
     seen: dict[object, list[str]] = {}
     found: dict[str, str] = {}
     for name, array in arrays.items():

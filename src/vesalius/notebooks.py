@@ -50,7 +50,7 @@ STYLE = f"""
 
 
 class Set(NamedTuple):
-    """Parameters of one kind: how many numbers one of them has, and how often there is one."""
+    """Parameters of one kind: the size of each, and how many there are."""
 
     symbol: str
     name: str

@@ -46,7 +46,7 @@ def _read(file: Path) -> Shipped:
 
 
 def recipe_file(name: str | Path) -> Path:
-    """The file of a recipe: one of one's own by its path, or one of the package by its name."""
+    """The file of a recipe: by its path, or by its name where the package has it."""
     path = Path(name)
     if str(name) in recipes():
         return recipes()[str(name)].file

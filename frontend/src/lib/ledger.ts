@@ -89,7 +89,7 @@ export function written(changes: Record<string, string>): string {
   return Object.entries(changes).map(([name, value]) => `${name}:${value}`).join(",");
 }
 
-/** The part of a path, with those that it lies in before it. */
+/** The part of a path, after the parts that it lies in. */
 export function found(parts: Portion[], path: string): Portion[] {
   for (const part of parts) {
     if (part.path === path) return [part];

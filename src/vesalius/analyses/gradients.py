@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vesalius.dissection import Given
 
 INPUTS = ("X", "H[0]")
-"""The steps whose columns are the tokens that were read, the first that has a gradient."""
+"""Steps with a column for each token read; the first with a gradient is taken."""
 SHOWN = 12
 """Tokens that are told by their saliency."""
 

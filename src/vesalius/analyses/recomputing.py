@@ -181,7 +181,7 @@ class LongTrace(Trace):
         sizes, family = model.config.symbols(), family_of(model.config).name
         super().__init__(model, reading.ids, Steps(), family, layers=sizes["L"], **reading.about)
         self.again, self.own = 0, 0
-        """Steps that were computed, and the bytes of those that are kept."""
+        """Steps that were computed, and the bytes of the steps that are kept."""
         first = 0
         if clean is not None and cuts:
             first = min(layer_of(clean, name) for name in cuts)

@@ -114,13 +114,13 @@ class Replay:
         return column if column is not None and column.ndim == 2 else None
 
     def _last_state(self, operands: list[str]) -> str | None:
-        """The one step that many targets can be read from in one product, if there is one."""
+        """The step from which one product reads many targets, if there is such a step."""
         if len(operands) != 1 or self.values[self.target.step].ndim != 2:
             return None
         return operands[0] if self.values[operands[0]].shape[1:] == (self.wide,) else None
 
     def steps(self, change: Change, moved: set[str]) -> dict[str, Array]:
-        """What a change makes of the awaited steps; those that it does not reach are left out."""
+        """What a change makes of the awaited steps; steps that it does not reach are left out."""
         found = dict(change)
         if wanted := self.awaited & moved - set(change):
             known = {name: value for name, value in self.values.items() if name not in moved}

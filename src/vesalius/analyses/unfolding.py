@@ -130,7 +130,7 @@ class Unfolding(Shown):
             told = ", ".join(f"{where}: {number:.4g}" for where, number in self.rivals)
             yield f"largest sums under the softmax, by place: {told}"
         if self.edited:
-            yield "This value was replaced on the way: its terms are those that it would have had."
+            yield "This value was replaced on the way: its terms are of the value before."
 
     def to_json(self) -> dict[str, Any]:
         """The number, its terms with their operands, and what they leave unexplained."""

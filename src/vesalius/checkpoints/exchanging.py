@@ -1,6 +1,6 @@
-"""Folders that get their files in one step: new ones, and those that are there already.
+"""Folders that get their files in one step, new folders and old ones.
 
-The latter's are written in a folder beside it, and the two change places: ``renameat2`` with
+The new files of an old folder are written beside it, and the two change places: ``renameat2`` with
 RENAME_EXCHANGE on Linux, ``renamex_np`` with RENAME_SWAP on macOS. Where that cannot be, files are
 replaced whole, but one after the other: on other systems, for a folder that this process stands
 in, for a mounted one, and for one whose parent cannot be written to.

@@ -73,7 +73,7 @@ def require_finite(tensors: Mapping[str, Array], state: Mapping[str, Array]) -> 
     suspects = parallel_map(suspect, tensors.values())
     bad = [n for n, s in zip(tensors, suspects, strict=True) if s]
     bad = [name for name in bad if not np.isfinite(tensors[name]).all()]
-    # What is not part of the state, such as the mask that old files carry, may hold what it likes.
+    # Tensors outside the state, as the mask in old files, may hold infinity.
     if bad and not all(np.isfinite(array).all() for array in state.values()):
         raise NotFinite(
             f"NaN or infinity in {', '.join(bad)}; vesalius inspect counts them, and "

@@ -1,4 +1,4 @@
-"""Verbs that take models apart: what there is, how much of it, what it computes, and whether truly.
+"""Verbs that take models apart: list, count, dissect, and verify what they compute.
 
 They need no training; `count`, `models` and `equations` need no weights either.
 """

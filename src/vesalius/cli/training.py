@@ -115,7 +115,7 @@ def train(
 @click.option("--epochs", type=float, help="Times that each example is seen; by task unless said.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
-    "--seeds", type=click.IntRange(1), help="Do it for so many seeds; tell mean and spread."
+    "--seeds", type=click.IntRange(1), help="Repeat for this many seeds; tell mean and spread."
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the model.")
 @click.option("--resume", is_flag=True, help="Go on where the run stopped.")

@@ -48,7 +48,7 @@ class Frame:
         return cls(framed[:at], behind, behind or end)
 
     def row(self, first: list[int], second: list[int] | None, length: int | None) -> Row:
-        """One text or two, framed, of at most so many tokens."""
+        """One text or two, framed, of at most ``length`` tokens."""
         if second is None:
             ids = [*self.before, *first[: self._room(length, 1)], *self.behind]
             return Row(ids, [0] * len(ids))

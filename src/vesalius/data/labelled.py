@@ -191,9 +191,9 @@ def split(whole: LabelledTexts, share: float, seed: int) -> tuple[LabelledTexts,
 
 
 def few(whole: LabelledTexts, examples: int, seed: int) -> LabelledTexts:
-    """So many texts of each class, by chance; all of a class that has fewer."""
+    """A number of texts of each class, by chance; all of a class that has fewer."""
     if whole.labels.ndim == 2 or not whole.names:
-        raise ImpossibleSetting("[data] examples is for classes: so many texts of each")
+        raise ImpossibleSetting("[data] examples is for classes: a number of texts of each")
     random, rows = generator(seed, CHOOSING), list[int]()
     for number in range(len(whole.names)):
         rows += random.permutation(np.flatnonzero(whole.labels == number))[:examples].tolist()

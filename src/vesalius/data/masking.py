@@ -65,8 +65,8 @@ def mask_tokens(
     them become ``mask_id``, 10 % a random one of ``replacements`` (of all ids below it, if it is a
     number), and 10 % stay; if not ``bert``, all become ``mask_id`` as in section 3.4.
 
-    ``words`` gives the number of each place's word, from 0 in every row. Then whole words are
-    chosen, in random order, until the next one would be too many, but at least one; one draw says
+    ``words`` numbers the word of each place, from 0 in every row. Then whole words are
+    chosen in random order, up to that number of tokens and at least one word; a single draw says
     what becomes of all pieces of a word.
     """
     words = np.broadcast_to(np.arange(ids.shape[1]), ids.shape) if words is None else words

@@ -132,7 +132,7 @@ def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[
 
 
 def series_files(name: str) -> list[Path]:
-    """The files of a corpus of series: one, or one to train on and one that is held out.
+    """The files of a corpus of series: a single file, or a file to train on and a held-out file.
 
     A folder of one's own may hold two .ts files whose names end in _TRAIN and _TEST.
     """

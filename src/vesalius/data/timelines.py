@@ -75,7 +75,7 @@ def _later(when: datetime, months: int) -> datetime:
 
 
 def _format(text: str) -> str:
-    """How a date is written, for those that follow."""
+    """How a date is written; the dates that follow it are written alike."""
     if len(text) == 10:
         return "%Y-%m-%d"
     between = "T" if "T" in text else " "

@@ -316,7 +316,7 @@ class Term:
         return self._block(scope, place, columns, wide)
 
     def alike(self, scope: Scope, place: Place, wide: int) -> tuple[set[str], set[str]]:
-        """The operands of which a column needs the same column, and those that it needs whole."""
+        """Operands of which a column needs the same column, and operands that it needs whole."""
         alike, whole = set[str](), set[str]()
         for k, view in enumerate(self._views(scope, place, 0, wide) or ()):
             left = self.is_product and k == 0

@@ -116,7 +116,7 @@ def as_thumbnail(request: Request, tag: str, value: Any) -> Response:
 
 
 def _largest(values: Array, axis: int) -> Array:
-    """At most SMALL rows or columns: of those that become one, the value of the largest size."""
+    """At most SMALL rows or columns; each keeps the largest absolute value of its group."""
     n = values.shape[axis]
     starts = np.unique(np.arange(min(n, SMALL)) * n // min(n, SMALL)) if n else np.zeros(0, int)
     if not len(starts):

@@ -28,7 +28,7 @@ TEXT = "He shook his"
 
 
 class ModelChanged(VesaliusError):
-    """A model whose files are others than those that were read."""
+    """The files of a model have changed since they were read."""
 
     def __init__(self, title: str) -> None:
         super().__init__(

@@ -86,7 +86,7 @@ class Kept:
 
 
 def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress) -> Kept:
-    """The answers about one run within so many bytes."""
+    """The answers about one run, in ``room`` bytes at most."""
     runs = Runs({entry.key: entry})
     with entry.at_work() as model:
         family = family_of(model.config)

@@ -10,7 +10,7 @@ from vesalius.families import family_of
 from vesalius.model import Model
 
 BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
-"""Examples of specimens to begin with: those that they are not quite sure of."""
+"""Examples to begin with, of which the specimen of each family is not quite sure."""
 
 
 def offered(model: Model) -> dict[str, Any]:

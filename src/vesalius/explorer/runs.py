@@ -41,7 +41,7 @@ class Run:
     cuts: tuple[str, ...]
     milliseconds: float
     again: int
-    """How many steps were computed; with cuts, only those that depend on them."""
+    """How many steps were computed; with cuts, only the steps that depend on them."""
     clean: str
     """The run without cuts: its own key where there are none."""
     what: What

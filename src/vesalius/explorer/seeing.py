@@ -96,7 +96,7 @@ def _unscaled(model: Model, values: Array) -> Array:
 
 
 def _patches(run: Run, model: Model) -> Array:
-    """The image with restored patches in place of those that are masked."""
+    """The image with its masked patches restored."""
     given = run.trace.graph.given
     if given is None or "Omega_hat" not in run.trace:
         raise WrongKind(f"this {run.trace.family} has no head that restores patches")

@@ -210,7 +210,7 @@ def effect(
 ) -> dict[str, Any]:
     """What the target and its probability would be with this step cut as well.
 
-    Of one that is cut already: what they would be without that cut.
+    Where the step is cut already, the two are told without that cut.
     """
     target = target_of(run, word, position)
     if isinstance(run.trace, LongTrace):
@@ -231,7 +231,7 @@ def vocabulary(
 ) -> dict[str, Any]:
     """The likeliest words or classes that hold a text, with their places among all.
 
-    Their probabilities are the model's, or those that a sampler with settings draws by.
+    Their probabilities are the model's; with ``how``, the sampler's after its cuts.
     """
     column, odds, step = outcomes(run, position)
     order, kept = np.arange(len(column)), len(column)

@@ -179,7 +179,7 @@ class Subject:
 
 
 def is_bias(path: str) -> bool:
-    """Whether an array is one of those that are added, which have a colour of their own."""
+    """Whether an array is a bias, which has a colour of its own."""
     name = path.rpartition(".")[2]
     return name in ("b", "beta") or name.startswith("b_")
 

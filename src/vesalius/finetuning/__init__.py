@@ -114,7 +114,7 @@ def finetune(
     Without ``valid`` a tenth is held out. ``settings`` are those of a recipe's data, training and
     model, by name, such as ``examples=10``, ``steps=500`` or ``horizon=24``; ``changes`` those of
     ``--set``. The folder ``out`` gets the recipe, checkpoints, metrics and the model, and stands
-    for the model wherever one is asked for. With ``seeds`` the same is done for so many seeds from
+    for the model wherever one is asked for. With ``seeds=3`` the same is done for three seeds, from
     ``seed`` on, each in a folder of its own.
     """
     from vesalius.finetuning.running import trained

@@ -64,7 +64,7 @@ class Task:
     then: tuple[str, ...]
     """What to run with the model, after ``vesalius`` and with {folder} and {data} filled in."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Of ``text``, ``label``, ``second`` and ``group``: those that it has, and what they set."""
+    """The columns that it has, of text, label, second and group, and the settings they give."""
     suits: Suiting = _as_it_is
     """Settings that follow from the model that it starts from."""
     epochs: float = 10

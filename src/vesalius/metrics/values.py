@@ -59,7 +59,7 @@ class ValuePredictions(Predictions):
         )
 
     def errors(self) -> list[Row]:
-        """All values, those that are furthest off first."""
+        """All values, the largest errors first."""
         off = self.predicted - self.truth
         return [
             (self.inputs[i], f"{self.truth[i]:.6g}", f"{self.predicted[i]:.6g}", f"{off[i]:.6g}")

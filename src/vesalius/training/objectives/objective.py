@@ -192,7 +192,7 @@ class Objective:
         return self.data(**kept["data"]), int(kept["seed"])
 
     def require_unchanged(self, model: Model, split: Mapping[str, Any], corpus: str) -> None:
-        """Refuse data that are others than those that a model was trained on."""
+        """Refuse data that have changed since a model was trained on them."""
         kept = model.preprocessing.get("held_out")
         if kept and kept != split:
             raise UnusableData(f"{corpus} has changed since the model was trained on it")
@@ -268,7 +268,7 @@ class Objective:
     def measured(
         self, model: Model, batches: Iterable[Batch], held_out: HeldOut
     ) -> tuple[dict[str, float], Predictions | None]:
-        """The means by which a trained model is evaluated, and what it said where that is kept."""
+        """The means that evaluate a trained model, and its predictions where they are kept."""
         return self.means(model.network, batches), None
 
     def outputs(

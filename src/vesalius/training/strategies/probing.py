@@ -22,7 +22,7 @@ from vesalius.errors import UnusableData
 PENALTIES = tuple(10.0**power for power in range(4, -4, -1))
 """Weights of ½ ‖W‖² beside the sum of losses: 1/C of logistic regression."""
 LBFGS: dict[str, Any] = {"max_iter": 1000, "tol": 1e-6}
-"""When a fit ends: after so many iterations, or at so small a slope of the mean loss."""
+"""When a fit ends: at the largest number of iterations, or once the mean loss has no slope."""
 ROUGH: dict[str, Any] = {"max_iter": 100, "tol": 1e-4, "warm_start": True}
 """The same while penalties are compared, each beginning where the one before ended."""
 UNSEEN = -100.0
