@@ -15,16 +15,14 @@ interface Opened {
   /** What the room is called, or nothing where it has no use for this model. */
   title: (model: ModelInfo) => string;
   component: Component;
-  /** Whether it shows a run of a text; the ledger needs the model alone. */
-  reads: boolean;
 }
 
 export const OPENED: Partial<Record<Room, Opened>> = {
-  heads: { title: (model) => (hasHeads(model) ? "Heads" : hasGates(model) ? "Gates" : ""), component: Heads, reads: true },
-  dissect: { title: () => "Dissect", component: Dissect, reads: true },
-  words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words, reads: true },
-  ledger: { title: () => "Ledger", component: Ledger, reads: false },
-  runs: { title: () => "Runs", component: Runs, reads: false },
+  heads: { title: (model) => (hasHeads(model) ? "Heads" : hasGates(model) ? "Gates" : ""), component: Heads },
+  dissect: { title: () => "Dissect", component: Dissect },
+  words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words },
+  ledger: { title: () => "Ledger", component: Ledger },
+  runs: { title: () => "Runs", component: Runs },
 };
 
 /** The rooms that there are for a model, with their keys and titles. */
