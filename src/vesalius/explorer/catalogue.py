@@ -16,15 +16,15 @@ from vesalius.analyses.recomputing import Watch, nobody
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
 from vesalius.explorer.offering import offered
+from vesalius.explorer.reading import maskable
 from vesalius.families import family_of
 from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 
 DEFAULT = "gpt"
-TEXTS = {"bert": "He shook his [MASK].", "ffnn": "He shook his head and said to the"}
-"""What a page begins with, by family."""
-TEXT = "He shook his"
+TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
+"""What a page begins with: any text, one to fill, and one that fills a window."""
 
 
 class ModelChanged(VesaliusError):
@@ -126,7 +126,9 @@ class Entry:
         if model.tokenizer is None:
             most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
             return " ".join(map(str, range(most)))
-        return TEXTS.get(family_of(model.config).name, TEXT)
+        if maskable(model):
+            return MASKED
+        return LONGER if family_of(model.config).window else TEXT
 
 
 def _files(model: Model | None) -> list[tuple[str, int, int]]:
