@@ -121,3 +121,35 @@ def test_damaged_files_are_made_anew(place, ending, damage):
         file.write_bytes(damage(file.read_bytes()))
     assert run(cache) == (0, "")
     assert all(file.stat().st_size > 100 for file in files)
+
+
+INTERRUPTED = """
+import signal
+from numba.core.codegen import JITCodeLibrary
+
+made, times = JITCodeLibrary._object_compiled_hook, iter([True])
+
+def interrupted(module, data):  # as LLVM calls it, with a kernel's machine code
+    if next(times, False):
+        signal.raise_signal(signal.SIGINT)
+    made(module, data)
+
+JITCodeLibrary._object_compiled_hook = interrupted
+from kernel import quadruple  # whose import makes the compiler, with the hook
+try:
+    quadruple(21)
+except KeyboardInterrupt:
+    print("stopped", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+print(quadruple(21))
+"""
+
+
+def test_ctrl_c_while_llvm_compiles_stops_and_leaves_kernels_whole(place):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=place,
+        env={**os.environ, "VESALIUS_CACHE": str(place / "interrupted"), **NOTHING_COMPILED},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("stopped True\n84\n", "")

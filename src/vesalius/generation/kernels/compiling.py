@@ -5,10 +5,15 @@ files, and stops a computation that it cannot store. This one compiles again ins
 """
 
 import hashlib
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+from llvmlite.binding import executionengine
 from numba import njit
 from numba.core import caching
 
@@ -102,7 +107,44 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
             Path(self._cache_file._index_path).unlink()
 
 
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Where LLVM calls Python back, Ctrl-C waits for the end of this.
+
+    ctypes would print the exception and drop it, and the kernel would lack its machine code.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal waiting
+        if _called_by_llvm(frame):
+            waiting = True
+        else:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _called_by_llvm(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == executionengine.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def compiled(function: Any) -> Any:
     made = njit(fastmath=SUMS, nogil=True, error_model="numpy")(function)
     made._cache = KernelCache(function)
+    made.compile = _interrupts_kept()(made.compile)
     return made
