@@ -87,6 +87,20 @@ def test_the_settings_of_a_config_are_understood(tmp_path, kind, changes):
         assert getattr(again.config, key) == changes[key]
 
 
+@pytest.mark.parametrize("model_type", huggingface.dialects())
+def test_a_key_that_a_config_leaves_out_means_what_transformers_means_by_that(model_type):
+    theirs = transformers.AutoConfig.for_model(model_type)
+    keys = huggingface.dialects()[model_type].settings
+    said = {key: getattr(theirs, key) for key in keys.values()}
+
+    def read(said):
+        found = huggingface.read_config({"model_type": model_type, **said}, {})
+        return found.change(feedforward=found.symbols()["d_f"])  # None is four times embedding
+
+    for key in said:
+        assert read({k: v for k, v in said.items() if k != key}) == read(said), key
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_for_transformers_is_what_it_wrote(tmp_path, kind):
     theirs = peer(kind)

@@ -37,7 +37,7 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
         found["activation"] = _activation(dialect.settings["activation"], found["activation"])
     heads = dialect.heads(theirs, _plain(dialect, shapes))
     try:
-        return dialect.config().change(**found, **heads)
+        return dialect.config().change(**{**dialect.defaults, **found}, **heads)
     except ValueError as error:
         named = dialect.settings.get(str(error).split()[0])
         where = f" ({named} in config.json)" if named else ""

@@ -23,6 +23,8 @@ class Dialect:
     """Our setting: their key in config.json."""
     fixed: Settings
     """Keys that must have this value, or be absent: what else they could mean is not built."""
+    defaults: Settings = field(default_factory=dict)
+    """What their configurations have for an absent key, where that is not our default."""
     dropouts: tuple[str, ...]
     """Keys of further dropouts, which we have one for."""
     prefix: str

@@ -121,6 +121,7 @@ IMAGE_GPT = Dialect(
     config=ImageGPTConfig,
     settings=DECODER,
     fixed={**PLAIN_ATTENTION, "tie_word_embeddings": False},
+    defaults={"activation": "quick_gelu"},
     dropouts=("embd_pdrop", "attn_pdrop"),
     prefix="transformer.",
     marks=("wte.weight", "wpe.weight", "h.0.attn.c_attn.weight"),
