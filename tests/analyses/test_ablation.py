@@ -166,6 +166,15 @@ def test_what_cannot_be_ablated_says_why(changes, error, message):
         ablate(GPT(), TEXT, **changes)
 
 
+def test_a_family_without_heads_says_what_it_has():
+    with pytest.raises(
+        UnknownStep, match=r"no step P\[\*,\*\]; .* This model has X, q, p, k, r, d, c"
+    ):
+        ablate(specimen("lstm"), TEXT)
+    with pytest.raises(UnknownStep, match=r"no step P\[\*,\*\]; .*has X, h, Z, Y_hat$"):
+        ablate(specimen("rnn"), TEXT)
+
+
 def test_a_target_that_the_family_has_not():
     with pytest.raises(WrongKind, match="this ffnn has one output, whatever the position"):
         ablate(specimen("ffnn"), given("ffnn"), "h[*]", position=1)

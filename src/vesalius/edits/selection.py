@@ -181,9 +181,11 @@ def chosen(steps: Any, recorded: Steps, n: int) -> list[tuple[Any, Where]]:
     for selection in selections(steps):
         met = [step for step in recorded if selection.pattern(step.symbol, step.place)]
         if not met:
-            raise UnknownStep(
-                f"there is no step {selection.steps}; {nearest(selection.steps, recorded.names())}"
-            )
+            hint = nearest(selection.steps, recorded.names())
+            known = dict.fromkeys(step.symbol for step in recorded)
+            if selection.pattern.symbol not in known and hint.endswith("?"):
+                hint += f" This model has {', '.join(known)}"
+            raise UnknownStep(f"there is no step {selection.steps}; {hint}")
         places = [selection.where(s.symbol, s.place, np.shape(s.value), n) for s in met]
         if not any(places):
             raise WrongLength(f"{selection.text!r} is of another time than its position")
