@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from threadpoolctl import threadpool_limits
+
 KEPT = Path(__file__).parents[1] / ".pytest_cache" / "d"
 KERNELS = KEPT / "kernels"
 """Compiled once for all workers and for the next time; `pytest --cache-clear` forgets them."""
@@ -25,6 +27,8 @@ def own_cache(folder: Path) -> str:
 
 for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_name, None)  # which workers are given by whoever starts them
+
+threadpool_limits(1, user_api="blas")  # of NumPy, which a plugin of pytest's may have loaded before
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a script runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -77,8 +77,8 @@ class Parts:
             if "time" in step.place:
                 named[...] = tokens[step.place["time"] - 1]
                 return named if tokens.any() else None
-            if named.ndim != 2:
-                return None
+            if named.ndim != 2 or (n - named.shape[1] > 1 and step.symbol not in BY_ROW):
+                return None  # a class token may be without a column; channels are no tokens
             if step.symbol in BY_ROW:
                 named[tokens] = True
             else:
