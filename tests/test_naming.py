@@ -192,3 +192,8 @@ def test_a_file_is_not_its_folder(tmp_path):
     folder_here("mine")
     with pytest.raises(NotACheckpoint, match="expected its folder"):
         load(tmp_path / "mine" / "model.safetensors")
+    file = tmp_path / "gpt2.weights.h5"
+    file.write_bytes(b"")
+    for name in (file, str(file)):
+        with pytest.raises(NotACheckpoint, match="expected its folder, or make one"):
+            load(name)

@@ -159,12 +159,11 @@ def slips(one: str, other: str) -> int:
 
 def is_folder(name: str | os.PathLike[str]) -> bool:
     """Whether there is a folder of this name; the empty name is none."""
-    try:
-        return bool(str(name)) and Path(name).is_dir()
-    except (OSError, ValueError):  # too long, or with a character that no name can have
-        return False
+    return os.path.isdir(name)
 
 
 def _require_no_file(name: str | os.PathLike[str]) -> None:
-    if str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
-        raise NotACheckpoint(f"{str(name)!r} names a file; expected its folder")
+    if os.path.isfile(name) or str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
+        raise NotACheckpoint(
+            f"{str(name)!r} names a file; expected its folder, or make one with: vesalius convert"
+        )
