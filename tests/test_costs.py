@@ -278,6 +278,8 @@ def test_only_whole_numbers_of_tokens_and_sequences_can_be_costed(wrong):
     for name in ("length", "batch"):
         with pytest.raises(ImpossibleSetting, match=f"{name} must be"):
             cost("gpt2", **{name: wrong})
+        with pytest.raises(ImpossibleSetting, match=f"{name} must be a whole number, got True"):
+            cost("gpt2", **{name: True})
 
 
 def test_numpys_whole_numbers_are_whole_numbers():

@@ -6,10 +6,9 @@ the tensors of its weights are counted too, and differences from the formula are
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
-from vesalius import naming
+from vesalius import arguments, naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
@@ -293,7 +292,7 @@ def cost(
     symbols = {**config.symbols(), "n": _length(config, length)}
     activation = ACTIVATIONS.get(symbols.get("activation", ""))
     symbols["a"] = activation.cost if activation else 0
-    batch = _whole("batch", batch)
+    batch = arguments.whole("batch", batch, least=1)
 
     def all_of(formula: str, times: str) -> int:
         return batch * value_of(times, symbols) * value_of(formula, symbols)
@@ -326,21 +325,10 @@ def _length(config: Config, length: int | None) -> int:
     fixed = family_of(config).fixed_length(config)
     if length is None:
         return longest or 1  # recurrent networks have no longest sequence: cost a token
-    length = _whole("length", length)
+    length = arguments.whole("length", length, least=1)
     if fixed and length != longest:
         raise ImpossibleSetting(f"this model always reads {longest} tokens, got length {length}")
     unlimited = getattr(config, "positions", "learned") == "sinusoidal"
     if longest and length > longest and not unlimited:
         raise SequenceTooLong(f"the model has {longest} positions, got length {length}")
     return length
-
-
-def _whole(name: str, value: SupportsIndex) -> int:
-    """A number of sequences or tokens, as Python or NumPy have whole numbers."""
-    try:
-        number = index(value)
-    except TypeError:
-        raise ImpossibleSetting(f"{name} must be a whole number, got {value!r}") from None
-    if number < 1 or isinstance(value, bool):
-        raise ImpossibleSetting(f"{name} must be at least 1, got {value}")
-    return number
