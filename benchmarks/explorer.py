@@ -37,7 +37,7 @@ server, in which the weights of GPT-2 are 0.5 GB.
 """
 SERVE = """
 import json, sys
-from vesalius.explorer.serving import explorer
+from vesalius.explorer.server import explorer
 found = explorer(sys.argv[1], port=0)
 print(json.dumps(found.to_json()), flush=True)
 found.run()

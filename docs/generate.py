@@ -19,7 +19,7 @@ from rich.text import Text
 import vesalius
 from vesalius import specimens
 from vesalius.analyses.ablation import Ablation
-from vesalius.analyses.aligning import Pair
+from vesalius.analyses.alignment import Pair
 from vesalius.analyses.attribution import Attribution
 from vesalius.analyses.differences import Difference
 from vesalius.analyses.gates import Gates, Written
@@ -29,25 +29,19 @@ from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
 from vesalius.analyses.unfolding import Unfolding
 from vesalius.analyses.words import Contexts, Projection
-from vesalius.answering import Answers
 from vesalius.checkpoints import huggingface, layout, tables
-from vesalius.classification import Classification
 from vesalius.cli import cli
 from vesalius.cli.terminal import limits
 from vesalius.counting import Cost, Count
-from vesalius.embedding import Embeddings
 from vesalius.equations import Equation, numbered, unnumbered
 from vesalius.evaluation import Evaluation, Measures
 from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
 from vesalius.figures import PARTS, Figure, figure
-from vesalius.filling import Filling, NextSentence
 from vesalius.finetuning import FineTuned, FineTunedSeeds
-from vesalius.forecasting import Forecast
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.inspection import Inspection
-from vesalius.labelling import Labels, Value
 from vesalius.metrics.classes import ClassMetrics
 from vesalius.metrics.forecasts import ForecastMetrics
 from vesalius.metrics.labels import LabelMetrics
@@ -56,7 +50,13 @@ from vesalius.metrics.spans import SpanMetrics
 from vesalius.metrics.tags import TagMetrics
 from vesalius.metrics.values import ValueMetrics
 from vesalius.model import Model
-from vesalius.tagging import Tagging
+from vesalius.tasks.answering import Answers
+from vesalius.tasks.classification import Classification
+from vesalius.tasks.embedding import Embeddings
+from vesalius.tasks.filling import Filling, NextSentence
+from vesalius.tasks.forecasting import Forecast
+from vesalius.tasks.labelling import Labels, Value
+from vesalius.tasks.tagging import Tagging
 from vesalius.traces import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import keys

@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from vesalius.analyses.words import contexts as contexts
     from vesalius.analyses.words import neighbours as neighbours
     from vesalius.analyses.words import project as project
-    from vesalius.answering import answer as answer
-    from vesalius.classification import classify as classify
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
     from vesalius.dissection import dissect as dissect
-    from vesalius.edits.ready import from_trace as from_trace
-    from vesalius.edits.ready import mean as mean
-    from vesalius.edits.ready import noise as noise
-    from vesalius.edits.ready import scale as scale
-    from vesalius.edits.ready import zero as zero
-    from vesalius.embedding import embed as embed
-    from vesalius.embedding import similar as similar
+    from vesalius.edits.values import from_trace as from_trace
+    from vesalius.edits.values import mean as mean
+    from vesalius.edits.values import noise as noise
+    from vesalius.edits.values import scale as scale
+    from vesalius.edits.values import zero as zero
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.evaluation import evaluate as evaluate
     from vesalius.examples import example as example
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
     from vesalius.figures import figure as figure
-    from vesalius.filling import fill as fill
-    from vesalius.filling import next_sentence as next_sentence
     from vesalius.finetuning import finetune as finetune
-    from vesalius.forecasting import forecast as forecast
     from vesalius.generation.decoding import generate as generate
     from vesalius.inspection import inspect as inspect
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
-    from vesalius.tagging import tag as tag
+    from vesalius.tasks.answering import answer as answer
+    from vesalius.tasks.classification import classify as classify
+    from vesalius.tasks.embedding import embed as embed
+    from vesalius.tasks.embedding import similar as similar
+    from vesalius.tasks.filling import fill as fill
+    from vesalius.tasks.filling import next_sentence as next_sentence
+    from vesalius.tasks.forecasting import forecast as forecast
+    from vesalius.tasks.tagging import tag as tag
     from vesalius.traces import read_trace as read_trace
     from vesalius.training import train as train
     from vesalius.verification import verify as verify
@@ -71,24 +71,24 @@ _NAMES = {
     "analyses.patching": ("patch",),
     "analyses.unfolding": ("unfold",),
     "analyses.words": ("contexts", "neighbours", "project"),
-    "answering": ("answer",),
-    "classification": ("classify",),
     "counting": ("cost", "count"),
     "dissection": ("dissect",),
-    "edits.ready": ("from_trace", "mean", "noise", "scale", "zero"),
-    "embedding": ("embed", "similar"),
+    "edits.values": ("from_trace", "mean", "noise", "scale", "zero"),
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
     "examples": ("example",),
     "families": ("configuration", "random_parameters"),
     "figures": ("figure",),
-    "filling": ("fill", "next_sentence"),
     "finetuning": ("finetune",),
-    "forecasting": ("forecast",),
     "generation.decoding": ("generate",),
     "inspection": ("inspect",),
     "model": ("Model", "create", "load"),
-    "tagging": ("tag",),
+    "tasks.answering": ("answer",),
+    "tasks.classification": ("classify",),
+    "tasks.embedding": ("embed", "similar"),
+    "tasks.filling": ("fill", "next_sentence"),
+    "tasks.forecasting": ("forecast",),
+    "tasks.tagging": ("tag",),
     "traces": ("read_trace",),
     "training": ("train",),
     "verification": ("verify",),

@@ -14,7 +14,7 @@ import numpy as np
 from vesalius import arguments
 from vesalius.capabilities import tokenizer_of
 from vesalius.edits import Edits
-from vesalius.edits.ready import EditLike
+from vesalius.edits.values import EditLike
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of

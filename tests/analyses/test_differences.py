@@ -7,7 +7,7 @@ import pytest
 from analyses.lively import FAMILIES, given, specimen
 
 import vesalius as vs
-from vesalius.analyses.aligning import Alignment
+from vesalius.analyses.alignment import Alignment
 from vesalius.errors import ImpossibleSetting, UnknownStep, WrongKind
 from vesalius.generation.quantisation import rounded
 from vesalius.model import Model

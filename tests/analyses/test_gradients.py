@@ -11,7 +11,7 @@ from analyses.lively import FAMILIES, given, specimen, trace
 from hugging import saved
 
 import vesalius as vs
-from vesalius.analyses.watching import watch
+from vesalius.analyses.activations import watch
 from vesalius.errors import MissingExtra, UnknownStep, WrongKind
 from vesalius.inputs import Input
 

@@ -5,8 +5,8 @@ import pytest
 from strategies import filled, small
 
 import vesalius as vs
-from vesalius.analyses import recomputing
-from vesalius.analyses.recomputing import LongTrace
+from vesalius.analyses import long_traces
+from vesalius.analyses.long_traces import LongTrace
 from vesalius.analyses.targets import find
 from vesalius.errors import UnknownStep, WrongKind
 
@@ -51,7 +51,7 @@ def test_labels_that_are_no_classes_have_no_shares_of_one():
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_a_long_trace_reads_the_token_that_the_head_reads(family, monkeypatch):
-    monkeypatch.setattr(recomputing, "COLUMNS", 2)
+    monkeypatch.setattr(long_traces, "COLUMNS", 2)
     model = labelled(family)
     whole = vs.dissect(model, IDS)
     long = LongTrace(model, IDS)

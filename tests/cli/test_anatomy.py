@@ -177,8 +177,9 @@ def test_count_reads_a_checkpoints_folder(gpt2):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["../../etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
-        (["/etc/passwd", "x"], 2, "cannot be a Hugging Face name"),
+        (["../../etc/nothing-here", "x"], 2, "cannot be a Hugging Face name"),
+        (["/etc/nothing-here", "x"], 2, "cannot be a Hugging Face name"),
+        (["/etc/passwd", "x"], 2, "names a file"),
         (["nobody/nothing", "x"], 3, "the network is not to be used"),
         (["FOLDER"], 2, "expected TEXT or FILE, --ids or --array"),
         (["FOLDER", "--ids", "1 two"], 2, "--ids takes whole numbers"),

@@ -13,9 +13,9 @@ from safetensors.numpy import load_file
 from strategies import filled, small
 
 from vesalius.cli import _guarded, cli, reading, terminal
-from vesalius.embedding import DISTANCES, SHOWN, WHAT, embed, similar
-from vesalius.filling import fill, next_sentence
 from vesalius.model import load
+from vesalius.tasks.embedding import DISTANCES, SHOWN, WHAT, embed, similar
+from vesalius.tasks.filling import fill, next_sentence
 from vesalius.tokenizers import read_word_pieces
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "rain", "fell", "on", "he", "wet"]

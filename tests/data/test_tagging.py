@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vesalius.baselines.tagging import MostFrequentTag
-from vesalius.data import holding, tagging
+from vesalius.data import splits, tagging
 from vesalius.data.alignment import Aligner, windows
 from vesalius.data.batches import bucketed
 from vesalius.data.entities import entities, entity_scores, is_iob2
@@ -204,12 +204,12 @@ def test_the_dictionary_knows_words_their_lower_case_and_endings():
 def test_groups_are_on_one_side_and_neither_part_is_empty():
     groups = [name for name, many in (("a", 5), ("b", 3), ("c", 1), ("d", 11)) for _ in range(many)]
     for seed in range(8):
-        train, held = holding.rows(groups, {"split": 0.2, "seed": seed})
+        train, held = splits.rows(groups, {"split": 0.2, "seed": seed})
         assert sorted(train + held) == [*range(20)]
         assert min(len(train), len(held)) > 0
         assert not {groups[row] for row in train} & {groups[row] for row in held}
     with pytest.raises(ImpossibleSetting, match="one group"):
-        holding.rows(["a", "a"], {"split": 0.5, "seed": 0})
+        splits.rows(["a", "a"], {"split": 0.5, "seed": 0})
 
 
 def test_corpora_by_name_validate_on_dev_and_keep_the_test_apart(tmp_path, monkeypatch):

@@ -15,15 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from vesalius.explorer.server import PAGE
+from vesalius.explorer.app import PAGE
 
 SERVE = """
 import json, sys
 from pathlib import Path
-from vesalius.analyses import recomputing
-from vesalius.explorer.serving import explorer
+from vesalius.analyses import long_traces
+from vesalius.explorer.server import explorer
 settings = json.loads(sys.argv[2])
-recomputing.LONG = settings.pop("long", recomputing.LONG)
+long_traces.LONG = settings.pop("long", long_traces.LONG)
 found = explorer(port=0, page=Path(sys.argv[1]), **settings)
 print(json.dumps(found.to_json()), flush=True)
 found.run()

@@ -66,7 +66,7 @@ def test_a_long_text_fills_the_spine_can_be_stopped_and_keeps_the_page_small(
 
 def test_a_folder_that_is_no_model_is_said_to_be_none(tmp_path):
     from vesalius.errors import NotACheckpoint
-    from vesalius.explorer.serving import explorer
+    from vesalius.explorer.server import explorer
 
     with pytest.raises(NotACheckpoint):
         explorer(str(tmp_path), port=0)

@@ -86,13 +86,13 @@ def test_a_run_is_stopped_by_deleting_it_and_by_leaving(served, client):
 
 
 def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_layer(monkeypatch):
-    from vesalius.analyses import recomputing
+    from vesalius.analyses import long_traces
     from vesalius.explorer.catalogue import Catalogue
     from vesalius.explorer.reading import Asked
     from vesalius.explorer.runs import Runs, Told
     from vesalius.explorer.streaming import Stop, Stopped
 
-    monkeypatch.setattr(recomputing, "LONG", 0)
+    monkeypatch.setattr(long_traces, "LONG", 0)
     runs, stop, seen = Runs(Catalogue()), Stop(), []
 
     class Leaver(Told):

@@ -268,15 +268,15 @@ def test_with_a_flag_and_a_warning_an_address_is_served_on():
 
 
 def test_without_a_port_the_next_free_one_is_taken(monkeypatch):
-    from vesalius.explorer import serving
+    from vesalius.explorer import server
 
     with socket.socket() as first:
         first.bind(("127.0.0.1", 0))
         first.listen()
-        monkeypatch.setattr(serving, "PORT", first.getsockname()[1])
-        found = serving._listen("127.0.0.1", None)
+        monkeypatch.setattr(server, "PORT", first.getsockname()[1])
+        found = server._listen("127.0.0.1", None)
         with found:
-            assert found.getsockname()[1] > serving.PORT
+            assert found.getsockname()[1] > server.PORT
 
 
 def test_a_folder_of_ones_own_is_explored_by_the_name_of_its_folder(tmp_path):

@@ -2,6 +2,7 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from vesalius.errors import WrongLength
 from vesalius.metrics.classes import ClassPredictions, calibration_error, class_metrics
@@ -27,6 +28,12 @@ def test_numbers_are_those_worked_out_by_hand():
     assert found.macro_f1 == pytest.approx((4 / 7 + 1 / 2) / 3)
     assert "50.00% of 6 right" in repr(found)
     assert found.to_json()["classes"][2]["name"] == "owl"
+
+
+def test_a_class_that_occurs_nowhere_does_not_lower_macro_f1():
+    found = class_metrics(np.array([0, 1]), np.array([[0.9, 0.1, 0], [0.2, 0.8, 0]]), NAMES)
+    assert (found.accuracy, found.macro_f1) == (1, 1)
+    assert f1_score([0, 1], [0, 1], average="macro") == 1  # scikit-learn's own
 
 
 def test_the_calibration_error_is_a_mean_of_gaps():

@@ -9,7 +9,7 @@ from small import small_recipe
 
 from vesalius import evaluate
 from vesalius.arguments import silent
-from vesalius.data import holding, parts
+from vesalius.data import parts, splits
 from vesalius.data.settings import ImageData
 from vesalius.training import Callback, train
 from vesalius.training.objectives import OBJECTIVES
@@ -147,7 +147,7 @@ def test_files_that_training_saw_as_a_whole_are_called_so(tmp_path):
     changes = {"data.corpus": str(file), "data.valid": str(other)}
     recipe = small_recipe("gpt2 classes", tmp_path, changes=changes, **ONE_STEP)
     model = train(recipe, tmp_path / "run").model
-    assert evaluate(model, str(file)).part == holding.SEEN
+    assert evaluate(model, str(file)).part == splits.SEEN
     assert evaluate(model, str(other)).part == "all"
 
 
@@ -157,7 +157,7 @@ def test_images_of_one_s_own_are_split_by_class_and_by_the_seed(tmp_path):
     assert all(np.bincount(part.labels).tolist() == [3, 1] for part in held)
     assert contents(held[0]) != contents(held[1])
     assert held[0].origins[-1].startswith("owl/")
-    few = holding.apart([0, 1, 2, 3], 0.25, 0)  # too small for a share of each
+    few = splits.apart([0, 1, 2, 3], 0.25, 0)  # too small for a share of each
     assert sorted(map(len, few)) == [1, 3]
 
 

@@ -9,11 +9,11 @@ import transformers
 from small import small_recipe
 
 from vesalius import answer, evaluate, load, tag
-from vesalius.answering import answered
 from vesalius.cli import main
 from vesalius.data.passages import Candidates, Reader
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
 from vesalius.model import create
+from vesalius.tasks.answering import answered
 from vesalius.training import train
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars")

@@ -12,7 +12,7 @@ import torch
 from small import small_recipe, write_images, write_series
 
 from vesalius import create, evaluate, evaluation, load
-from vesalius.data import holding, parts, registry
+from vesalius.data import parts, registry, splits
 from vesalius.data.parts import (
     held_out_images,
     held_out_series,
@@ -583,7 +583,7 @@ def test_the_regression_head_is_trained_on_the_targets_of_ts_files(tmp_path):
     error = outcome.valid["loss"] * units
     assert found.numbers["mean_squared_error"] == pytest.approx(error, rel=1e-5)
     whole = evaluate(model, str(tmp_path / "means" / "Means_TRAIN.ts"))
-    assert (whole.examples, whole.part) == (40, holding.SEEN)
+    assert (whole.examples, whole.part) == (40, splits.SEEN)
 
 
 def test_the_network_s_number_is_the_z_score_of_the_target(tmp_path):

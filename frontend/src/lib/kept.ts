@@ -1,6 +1,6 @@
 /* The page as a file: what the server would answer lies in a block of the page itself.
 
-   src/vesalius/explorer/keeping.py writes it: a line for each question, deflated. What is not there
+   src/vesalius/explorer/snapshot.py writes it: a line for each question, deflated. What is not there
    was left out, and that is the answer. */
 
 import type { Step } from "./types";

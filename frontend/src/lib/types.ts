@@ -1,4 +1,4 @@
-/* What the server tells, as src/vesalius/explorer/telling.py writes it. */
+/* What the server tells, as src/vesalius/explorer/results.py writes it. */
 
 export type Cell = number[];
 /** JSON has no infinities: they come by name. */

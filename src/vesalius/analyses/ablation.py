@@ -17,8 +17,8 @@ from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
 from vesalius.dissection import read, trace_of
 from vesalius.edits import replaced
-from vesalius.edits.ready import Edit, EditLike, edit_of, zero
 from vesalius.edits.selection import Where, chosen
+from vesalius.edits.values import Edit, EditLike, edit_of, zero
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import PLACES

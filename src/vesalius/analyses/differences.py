@@ -14,10 +14,10 @@ import numpy as np
 
 from vesalius import arguments, pictures
 from vesalius.analyses import distances
-from vesalius.analyses.aligning import Alignment, Pair
+from vesalius.analyses.alignment import Alignment, Pair
 from vesalius.analyses.distances import Distance, Outcome
 from vesalius.dissection import dissect
-from vesalius.edits.ready import EditLike
+from vesalius.edits.values import EditLike
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of

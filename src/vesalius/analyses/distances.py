@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.analyses.aligning import Alignment
+from vesalius.analyses.alignment import Alignment
 from vesalius.equations import Step
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays

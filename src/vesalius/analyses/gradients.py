@@ -196,7 +196,7 @@ def gradient(
     token ids have no gradient, nor has anything that the target does not depend on.
     """
     require("torch")
-    from vesalius.analyses.watching import backward, watch
+    from vesalius.analyses.activations import backward, watch
 
     model = loaded(model)
     given = text

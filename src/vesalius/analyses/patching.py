@@ -14,14 +14,14 @@ import numpy as np
 from vesalius import pictures
 from vesalius.analyses import targets
 from vesalius.analyses.ablation import SHOWN, drawn, spread
-from vesalius.analyses.aligning import common
+from vesalius.analyses.alignment import common
 from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
 from vesalius.dissection import read, trace_of
 from vesalius.edits import replaced
-from vesalius.edits.ready import Edit, Positions, from_trace, pairs
 from vesalius.edits.selection import Where, chosen
+from vesalius.edits.values import Edit, Positions, from_trace, pairs
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name

@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
 from vesalius.dissection import Reading, again
-from vesalius.edits import Edits, written
-from vesalius.edits.ready import Edit
+from vesalius.edits import Edits, notation
 from vesalius.edits.selection import chosen
+from vesalius.edits.values import Edit
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
@@ -203,11 +203,11 @@ def replayed(
     """
     assert trace.model is not None
     reading = again(trace)
-    moved = trace.graph.dependents(_meant(trace, written.read(changed), reading.length))
+    moved = trace.graph.dependents(_meant(trace, notation.read(changed), reading.length))
     known = {name: trace[name] for name in trace if name not in moved}
     edit = {
         steps: value
-        for steps, value in {**trace.edits, **written.read(cuts), **patches}.items()
+        for steps, value in {**trace.edits, **notation.read(cuts), **patches}.items()
         if not moved.isdisjoint(_meant(trace, [steps], reading.length))
     }
     with tracing(edit=Edits(edit, reading.length, reading.of_another), known=known) as found:

@@ -12,11 +12,11 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import require_served, tokenizer_of
-from vesalius.embedding import DISTANCES, order
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, TokenOutOfRange, WrongKind
 from vesalius.families import family_of
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.tasks.embedding import DISTANCES, order
 from vesalius.traces import Trace
 from vesalius.views import Part, Shown, Table, short
 

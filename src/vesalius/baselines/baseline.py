@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from warnings import catch_warnings
 
-from vesalius.data import holding
+from vesalius.data import splits
 
 HELD = 0.1
 """The share of what is trained on by which a method's settings are chosen."""
@@ -38,7 +38,7 @@ def chosen(
     """
     if len(settings) == 1 or len(classes) < 2:
         return settings[0]
-    train, valid = holding.apart(classes, HELD, seed)
+    train, valid = splits.apart(classes, HELD, seed)
     with fitting():
         return max(settings, key=lambda setting: score(setting, train, valid))
 

@@ -11,7 +11,7 @@ from vesalius.cli import terminal
 from vesalius.cli.options import complete_models, extra_option, ids_of, json_option, load
 
 if TYPE_CHECKING:
-    from vesalius.edits.ready import Positions
+    from vesalius.edits.values import Positions
     from vesalius.model import Model
 
 
@@ -76,7 +76,7 @@ def unfold(
     """
     from vesalius.analyses.unfolding import unfold as run
     from vesalius.dissection import dissect
-    from vesalius.edits.ready import zero
+    from vesalius.edits.values import zero
 
     loaded = load(model)
     trace = dissect(loaded, input_of(loaded, text), edit=dict.fromkeys(cuts, zero))

@@ -189,7 +189,7 @@ def dissect(
 
 def _page(file: Path, name: str, model: "Model", given: "str | list[int]") -> dict[str, Any]:
     """The explorer's page with the run, in one file."""
-    from vesalius.explorer.single import write
+    from vesalius.explorer.single_file import write
 
     with terminal.counting("writing the page") as progress:
         return write(file, name, given, model, progress=progress)

@@ -34,6 +34,7 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
+    from vesalius.checkpoints.plain import read_json
     from vesalius.conversion import read_model
     from vesalius.errors import NotACheckpoint
 
@@ -45,7 +46,9 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
     done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}
     if as_json:
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
-    return click.echo(f"{target}: {model.family} in {layout}'s layout, {model.dtype}")
+    (theirs,) = read_json(target / "config.json").get("architectures", [""])
+    named = f"as {theirs}, in" if theirs else "in"  # pixels go as words to GPT2LMHeadModel
+    return click.echo(f"{target}: {model.family} {named} {layout}'s layout, {model.dtype}")
 
 
 @click.command()

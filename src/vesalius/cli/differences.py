@@ -60,7 +60,7 @@ def diff(
     Example: vesalius diff gpt gpt "He shook his" --text-b "He opened his"
     """
     from vesalius.analyses.differences import diff as run
-    from vesalius.edits.ready import zero
+    from vesalius.edits.values import zero
 
     first = load(a)
     second = first if a == b else load(b)

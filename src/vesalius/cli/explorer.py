@@ -43,7 +43,7 @@ def explore(
 
     Example: vesalius explore gpt
     """
-    from vesalius.explorer.serving import explorer
+    from vesalius.explorer.server import explorer
 
     runs = runs or (RUNS if RUNS.is_dir() else None)
     found = explorer(model, host, port, runs=runs, expose=expose)

@@ -48,9 +48,9 @@ def classify(
 
     Example: vesalius classify vit shoe.png --top 3
     """
-    from vesalius.classification import classify as run
     from vesalius.inputs import reads_arrays
-    from vesalius.labelling import texts_of
+    from vesalius.tasks.classification import classify as run
+    from vesalius.tasks.labelling import texts_of
 
     loaded = load(model)
     if bool(given) == (file is not None):
@@ -82,7 +82,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
 
     Example: vesalius fill bert "[MASK] opened her eyes."
     """
-    from vesalius.filling import fill as run
+    from vesalius.tasks.filling import fill as run
 
     terminal.show_result(run(load(model), text, top), as_json)
 
@@ -98,7 +98,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
 
     Example: vesalius next-sentence bert "It began to rain." "He opened his umbrella."
     """
-    from vesalius.filling import next_sentence as run
+    from vesalius.tasks.filling import next_sentence as run
 
     terminal.show_result(run(load(model), first, second), as_json)
 
@@ -145,8 +145,8 @@ def embed(
 
     Example: vesalius embed gpt "The rain fell." "It was wet." --out vectors.npy
     """
-    from vesalius.embedding import embed as run
-    from vesalius.embedding import require_saveable
+    from vesalius.tasks.embedding import embed as run
+    from vesalius.tasks.embedding import require_saveable
 
     if bool(texts) == (file is not None):
         raise click.UsageError("expected TEXT, or --file, one of them")
@@ -203,7 +203,7 @@ def similar(
 
     Example: vesalius similar gpt " king"
     """
-    from vesalius.embedding import similar as run
+    from vesalius.tasks.embedding import similar as run
 
     texts = None if among is None else lines_of(among)
     loaded = load(model)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from vesalius.arguments import Progress
-    from vesalius.classification import Classification
     from vesalius.equations import Equation
-    from vesalius.labelling import Labels, Value
     from vesalius.specimens import Card
+    from vesalius.tasks.classification import Classification
+    from vesalius.tasks.labelling import Labels, Value
     from vesalius.traces import Trace
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vesalius.data import holding, parts
+from vesalius.data import parts, splits
 from vesalius.data.settings import AnswerData
 from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData
 
@@ -109,9 +109,9 @@ def training_parts(
     file = _file(data.corpus)
     whole = read_questions(file)
     if data.valid is not None:
-        return whole, read_questions(_file(data.valid)), holding.all_of(file)
-    kept = holding.split_of(file, data.split, seed)
-    train, valid = holding.rows([question.article for question in whole], kept)
+        return whole, read_questions(_file(data.valid)), splits.all_of(file)
+    kept = splits.split_of(file, data.split, seed)
+    train, valid = splits.rows([question.article for question in whole], kept)
     return [whole[row] for row in train], [whole[row] for row in valid], kept
 
 
@@ -119,11 +119,11 @@ def held_out_part(data: AnswerData, kept: Mapping[str, Any]) -> tuple[list[Quest
     """What to evaluate on, and in words which part of the corpus that is."""
     file = _file(data.corpus)
     whole = read_questions(file)
-    if not holding.same(file, kept):
+    if not splits.same(file, kept):
         return whole, "all"
-    if holding.whole(kept):
-        return whole, holding.SEEN
-    _, rows = holding.rows([question.article for question in whole], kept)
+    if splits.whole(kept):
+        return whole, splits.SEEN
+    _, rows = splits.rows([question.article for question in whole], kept)
     valid = [whole[row] for row in rows]
     articles = len({question.article for question in valid})
     many = f"{len(valid):,} questions on {articles} article{'' if articles == 1 else 's'}"

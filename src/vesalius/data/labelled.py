@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from vesalius.data import holding, parts, registry
+from vesalius.data import parts, registry, splits
 from vesalius.data.batches import generator
 from vesalius.data.settings import LabelledData
 from vesalius.data.tables import Table, is_table, read_table
@@ -137,8 +137,8 @@ def kept_split(data: LabelledData, seed: int) -> dict[str, Any]:
     """What was trained on and how it was split, as a model keeps it."""
     file = Path(training_file(data.corpus))
     if data.valid is not None or read_table(str(file)).part("valid"):
-        return holding.all_of(file)
-    return holding.split_of(file, data.split, seed)
+        return splits.all_of(file)
+    return splits.split_of(file, data.split, seed)
 
 
 def held_out_part(
@@ -156,10 +156,10 @@ def held_out_part(
         if table.part(role):
             return read_labelled(file, data, kind, names, role=role), which
     part = read_labelled(file, data, kind, names)
-    if not holding.same(Path(file), kept):
+    if not splits.same(Path(file), kept):
         return part, "what no recipe trains on" if named else "all"
-    if holding.whole(kept):
-        return part, holding.SEEN
+    if splits.whole(kept):
+        return part, splits.SEEN
     _, part = split(part, float(kept["split"]), int(kept["seed"]))
     return part, f"the {counted(len(part), 'text')} that training held out"
 
@@ -179,7 +179,7 @@ def split(whole: LabelledTexts, share: float, seed: int) -> tuple[LabelledTexts,
     if not share:
         raise ImpossibleSetting("[data] split must be above 0, or valid must name another table")
     classes = [whole.classes_of(row) for row in range(len(whole))]
-    rest, held_out = holding.by_class(classes, share, seed, whole.groups)
+    rest, held_out = splits.by_class(classes, share, seed, whole.groups)
     if not held_out:
         what = "texts" if whole.groups is None else "groups"
         many = len(whole if whole.groups is None else set(whole.groups))

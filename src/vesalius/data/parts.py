@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.data import holding, images, registry, series, texts
+from vesalius.data import images, registry, series, splits, texts
 from vesalius.data.batches import generator, used_names
 from vesalius.data.settings import ImageData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
@@ -103,11 +103,11 @@ def kept_texts(corpus: str, valid: str | None, split: float) -> dict[str, Any]:
     if not here(corpus):
         train, held_out = named_texts(corpus, split)
         files = sorted({part.file for part in (*train.parts, *held_out.parts)})
-        return holding.split_of(files, split, seed=0)
+        return splits.split_of(files, split, seed=0)
     files = [part.file for part in texts.read_texts(corpus).parts]
     if valid is not None:
-        return holding.all_of(files)
-    return holding.split_of(files, split or HELD_OUT, seed=0)
+        return splits.all_of(files)
+    return splits.split_of(files, split or HELD_OUT, seed=0)
 
 
 def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[texts.Texts, str]:
@@ -123,10 +123,10 @@ def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[
         of = train.size() + held_out.size()
         return held_out, f"{held_out.size():,} of {of:,} bytes, which no recipe trains on"
     whole = texts.read_texts(name)
-    if not kept or not holding.same([part.file for part in whole.parts], kept):
+    if not kept or not splits.same([part.file for part in whole.parts], kept):
         return whole, "all"
-    if holding.whole(kept):
-        return whole, holding.SEEN
+    if splits.whole(kept):
+        return whole, splits.SEEN
     _, held_out = _by_folder(whole) or texts.split(whole, float(kept["split"]))
     return held_out, f"{held_out.size():,} of {whole.size():,} bytes, which training held out"
 
@@ -166,15 +166,15 @@ def image_parts(
     if here(data.corpus):
         whole, files = _read_images(data.corpus, data), images.image_files(data.corpus)
         if data.valid is not None:
-            return whole, _read_images(data.valid, data), holding.all_of(files)
-        kept = holding.split_of(files, data.split, seed)
+            return whole, _read_images(data.valid, data), splits.all_of(files)
+        kept = splits.split_of(files, data.split, seed)
         train, held_out = _apart(whole, kept)
         return whole.chosen(train), whole.chosen(held_out), kept
     found, names = _image_files(data.corpus), registry.corpus(data.corpus).classes
     whole = _named(_read_images(found[0], data), names)
     if len(found) > 1:
         valid = _named(_read_images(data.valid or found[1], data), names)
-        return whole, valid, holding.all_of(found[0])
+        return whole, valid, splits.all_of(found[0])
     # What is held out of a corpus by name stays so, whatever else is validated on.
     train, rest = (whole.chosen(rows) for rows in _rows(len(whole), data.split))
     valid = rest if data.valid is None else _named(_read_images(data.valid, data), names)
@@ -191,9 +191,9 @@ def held_out_images(
     """
     if here(data.corpus):
         part, which = _read_images(data.corpus, data), "all"
-        if kept and holding.same(images.image_files(data.corpus), kept):
-            which = holding.SEEN
-            if not holding.whole(kept):
+        if kept and splits.same(images.image_files(data.corpus), kept):
+            which = splits.SEEN
+            if not splits.whole(kept):
                 part = part.chosen(_apart(part, kept)[1])
                 which = f"the {counted(len(part), 'image')} that training held out"
     else:
@@ -212,7 +212,7 @@ def _read_images(file: str | Path, data: ImageData) -> images.Images:
 def _apart(part: images.Images | series.Series, kept: Mapping[str, Any]) -> tuple[Any, Any]:
     """Which of one's own examples to train on, and which are held out."""
     classes = np.zeros(len(part), int) if part.labels is None else part.labels
-    train, held_out = holding.apart(classes.tolist(), float(kept["split"]), int(kept["seed"]))
+    train, held_out = splits.apart(classes.tolist(), float(kept["split"]), int(kept["seed"]))
     return np.array(train), np.array(held_out)
 
 
@@ -232,7 +232,7 @@ def series_parts(
     other = data.valid or (files[1] if len(files) > 1 else None)
     validation = training if other is None else series.read_series(other, data.label)
     own = here(data.corpus)
-    kept = holding.all_of(series.table_files(files[0]))
+    kept = splits.all_of(series.table_files(files[0]))
     # What is held out of a corpus by name stays so, whatever else is validated on.
     if len(files) == 1 and (data.valid is None or not own):
         kept = {**kept, "split": data.split, "seed": seed} if own else {}
@@ -261,9 +261,9 @@ def held_out_series(
         which = files[1].name if here(data.corpus) else VALIDATED
         return _windowed(series_parts(data)[1], cut), which
     part, which = series.read_series(files[0], data.label), "all"
-    if kept and holding.same(series.table_files(files[0]), kept):
-        which = holding.SEEN
-        if not holding.whole(kept):
+    if kept and splits.same(series.table_files(files[0]), kept):
+        which = splits.SEEN
+        if not splits.whole(kept):
             _, part = _split_series(part, data.change(split=float(kept["split"])), kept)
             which = f"the {len(part):,} series that training held out"
             if data.window is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vesalius.data import holding, parts
+from vesalius.data import parts, splits
 from vesalius.data.settings import TaggedData
 from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData, nearest
 
@@ -136,9 +136,9 @@ def training_parts(data: TaggedData, seed: int) -> tuple[Tagged, Tagged, dict[st
     file, other = tagged_files(data)
     whole = read_tagged(file, data.column, data.word)
     if other is not None:
-        return whole, read_tagged(other, data.column, data.word), holding.all_of(file)
-    kept = holding.split_of(file, data.split, seed)
-    train, valid = holding.rows(list(range(len(whole))), kept)
+        return whole, read_tagged(other, data.column, data.word), splits.all_of(file)
+    kept = splits.split_of(file, data.split, seed)
+    train, valid = splits.rows(list(range(len(whole))), kept)
     return whole.chosen(train), whole.chosen(valid), kept
 
 
@@ -151,10 +151,10 @@ def held_out_part(data: TaggedData, kept: Mapping[str, Any]) -> tuple[Tagged, st
     named = not parts.here(data.corpus)
     file = other if named and other is not None else file
     whole = read_tagged(file, data.column, data.word)
-    if holding.same(file, kept):
-        if holding.whole(kept):
-            return whole, holding.SEEN
-        _, valid = holding.rows(list(range(len(whole))), kept)
+    if splits.same(file, kept):
+        if splits.whole(kept):
+            return whole, splits.SEEN
+        _, valid = splits.rows(list(range(len(whole))), kept)
         return whole.chosen(valid), f"the {len(valid):,} sentences that training held out"
     return whole, file.name if named else "all"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.edits.ready import Edit, Run, edit_of
 from vesalius.edits.selection import Selection, Where
+from vesalius.edits.values import Edit, Run, edit_of
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import fitted
 from vesalius.errors import UnknownStep, WrongKind, WrongLength, nearest

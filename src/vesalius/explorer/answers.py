@@ -7,12 +7,12 @@ import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from vesalius.analyses.recomputing import Watch, nobody
+from vesalius.analyses.long_traces import Watch, nobody
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
-from vesalius.explorer import telling
+from vesalius.explorer import results
+from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
-from vesalius.explorer.telling import told
 
 MOST = 2000
 """Answers about a run that are kept."""
@@ -48,14 +48,14 @@ def meant(runs: Runs, key: str, word: int | None, position: int | None) -> int:
         return word
     run = runs[key]
     clean = runs.uncut(run) if run.edited else run
-    return telling.target_of(clean, None, position).cells[0][0][0]
+    return results.target_of(clean, None, position).cells[0][0][0]
 
 
 def summary(runs: Runs, key: str, word: int | None, position: int | None) -> Any:
     """What the page shows of a run at once."""
     word = meant(runs, key, word, position)
     about = ("summary", word, position)
-    return at_work(runs[key], about, lambda run: telling.summary(run, word, position))
+    return at_work(runs[key], about, lambda run: results.summary(run, word, position))
 
 
 def as_json(value: Any) -> JSONResponse:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from vesalius import naming
-from vesalius.analyses.recomputing import Watch, nobody
+from vesalius.analyses.long_traces import Watch, nobody
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
-from vesalius.explorer.offering import offered
 from vesalius.explorer.reading import maskable
+from vesalius.explorer.suggestions import offered
 from vesalius.families import family_of
 from vesalius.figures import parts_of
 from vesalius.model import Model, load

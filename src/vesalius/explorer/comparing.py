@@ -13,13 +13,13 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from vesalius.analyses import distances
-from vesalius.analyses.aligning import Alignment
+from vesalius.analyses.alignment import Alignment
 from vesalius.analyses.differences import TOLERANCE, same_words
-from vesalius.analyses.recomputing import LongTrace, Watch, nobody
+from vesalius.analyses.long_traces import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind
-from vesalius.explorer import telling
+from vesalius.explorer import results
 from vesalius.explorer.answers import as_bytes, as_json, as_values, meant, once
 from vesalius.explorer.heads import By, signed_picture
 from vesalius.explorer.runs import Run, Runs
@@ -172,7 +172,7 @@ def _require_same_input(a: Run, b: Run) -> None:
 
 def places(a: Run, b: Run, position: int | None) -> dict[str, int | None]:
     """The token of a that is asked about, and that of b, where it has a counterpart."""
-    here = telling.place(a, position)
+    here = results.place(a, position)
     return {"a": here, "b": Alignment(a.trace, b.trace).pairs.get(here)}
 
 
@@ -183,10 +183,10 @@ def _there(a: Run, b: Run, position: int | None) -> int | None:
 
 def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, Any]:
     """The target of both as a sum of parts, and b minus a of each."""
-    ours = telling.attributed(a, word, position)
+    ours = results.attributed(a, word, position)
     same = _same_words(a, b)
-    row = telling.target_of(a, word, position).cells[0][0][0] if same else None
-    theirs = telling.attributed(b, row, _there(a, b, position))
+    row = results.target_of(a, word, position).cells[0][0][0] if same else None
+    theirs = results.attributed(b, row, _there(a, b, position))
     other = theirs.parts if same else []  # parts of another word are not told beside these
     others = {part.name: part.share for part in other}
     mine = {part.name for part in ours.parts}
@@ -202,7 +202,7 @@ def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, 
     ]
     return {
         "target": {
-            "token": telling.name_of(b, theirs.target.step, theirs.target.cells[0][0][0]),
+            "token": results.name_of(b, theirs.target.step, theirs.target.cells[0][0][0]),
             "a": {"logit": ours.value, "probability": ours.probability},
             "b": {"logit": theirs.value, "probability": theirs.probability},
             "difference": theirs.value - ours.value,
@@ -217,8 +217,8 @@ def vocabulary(
     """Words with their probabilities in both, the likeliest of a or b or the most changed first."""
     if not _same_words(a, b):
         raise WrongKind("the tokenizers differ: words of the one are not words of the other")
-    column, odds, step = telling.outcomes(a, position)
-    other, chances, _ = telling.outcomes(b, _there(a, b, position))
+    column, odds, step = results.outcomes(a, position)
+    other, chances, _ = results.outcomes(b, _there(a, b, position))
     if column.shape != other.shape:
         raise WrongKind("the two runs tell of different words, which cannot stand side by side")
     ours, theirs = (
@@ -231,14 +231,14 @@ def vocabulary(
         rank[np.argsort(-values, kind="stable")] = np.arange(1, len(ours) + 1)
     listed, found, wanted = list[dict[str, Any]](), 0, search.lower()
     for i in map(int, np.argsort(first, kind="stable")):
-        if wanted and wanted not in telling.name_of(a, step, i).lower():
+        if wanted and wanted not in results.name_of(a, step, i).lower():
             continue
         found += 1
         if len(listed) < k:
             listed.append(
                 {
                     "id": i,
-                    "token": telling.name_of(a, step, i),
+                    "token": results.name_of(a, step, i),
                     "a": {"rank": int(ranks[0][i]), "value": float(ours[i])},
                     "b": {"rank": int(ranks[1][i]), "value": float(theirs[i])},
                     "difference": float(change[i]),
@@ -255,7 +255,7 @@ def patchable(a: Run, b: Run, layer: int, kind: str) -> list[str]:
     """What of a layer can be taken from b: heads and network, or the state of each token."""
     both = Alignment(a.trace, b.trace)
     if kind == "parts":
-        names = telling.cuttable(a, layer)
+        names = results.cuttable(a, layer)
         return [name for name in names if both.difference(a.trace.graph.step(name)) is not None]
     state = f"H[{layer}]"
     if state not in a.trace or both.difference(a.trace.graph.step(state)) is None:
@@ -265,10 +265,10 @@ def patchable(a: Run, b: Run, layer: int, kind: str) -> list[str]:
 
 def effect(a: Run, b: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
     """What the target of a would be with this taken from b as well, or without, if it is."""
-    target = telling.target_of(a, word, position)
+    target = results.target_of(a, word, position)
     if isinstance(a.trace, LongTrace) or isinstance(b.trace, LongTrace):
         raise WrongKind("values are taken from runs that are kept whole; these texts are too long")
     mine = a.patches if a.source is not None and a.source.key == b.key else ()
     others = Alignment(a.trace, b.trace).patches(set(mine) ^ {name})
     after = replayed(a.trace, a.cuts, [name.partition("@")[0]], others)[target.step]
-    return telling.told_of(target, name, after)
+    return results.told_of(target, name, after)

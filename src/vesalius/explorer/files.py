@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from vesalius.errors import WrongKind
 from vesalius.examples import shelf
-from vesalius.explorer import seeing
+from vesalius.explorer import images
 from vesalius.explorer.answers import ASK, as_values
 from vesalius.explorer.runs import Runs
 
@@ -30,12 +30,12 @@ def routes(app: FastAPI, runs: Runs) -> None:
         with runs.catalogue[key].at_work() as model:
             found = shelf(model)[number]
         if found.values.dtype == np.uint8:
-            return Response(seeing.png(found.values), media_type="image/png")
+            return Response(images.png(found.values), media_type="image/png")
         return as_values(request, f"{key}/{number}", found.values, "", "")
 
     @app.get("/api/runs/{key}/picture")
     def picture(key: str) -> Any:
-        return Response(seeing.read(runs[key]), media_type="image/png", headers=ASK)
+        return Response(images.read(runs[key]), media_type="image/png", headers=ASK)
 
     @app.get("/api/runs/{key}/series")
     def series(request: Request, key: str) -> Any:
@@ -47,5 +47,5 @@ def routes(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/api/runs/{key}/restored")
     def restored(key: str, seed: int = 0, temperature: float = 1.0) -> Any:
-        data = seeing.restored(runs[key], seed, temperature)
+        data = images.restored(runs[key], seed, temperature)
         return Response(data, media_type="image/png", headers=ASK)

@@ -13,7 +13,7 @@ from vesalius.analyses.gates import SHARES, Gates, gates
 from vesalius.analyses.unfolding import unfold
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
-from vesalius.explorer import telling
+from vesalius.explorer import results
 from vesalius.explorer.answers import as_bytes, as_json, once
 from vesalius.explorer.runs import Run, Runs
 
@@ -97,7 +97,7 @@ def _effect(run: Run, name: str, word: int | None, position: int | None) -> floa
     about = ("cut", name, word, position)
     if about not in run.answers:
         with run.entry.at_work():  # one at a time, and others may ask in between
-            run.answers[about] = telling.effect(run, name, word, position)
+            run.answers[about] = results.effect(run, name, word, position)
     return float(run.answers[about]["probability"])
 
 

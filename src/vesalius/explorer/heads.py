@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import FastAPI, Request
 
-from vesalius.analyses.aligning import Alignment
+from vesalius.analyses.alignment import Alignment
 from vesalius.analyses.heads import MEANINGS, SHARES, heads_of
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array

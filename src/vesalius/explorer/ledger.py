@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from vesalius.counting import Cost, Count, Row, cost, count
 from vesalius.errors import ImpossibleSetting
 from vesalius.explorer.catalogue import Catalogue
-from vesalius.explorer.telling import told
+from vesalius.explorer.results import told
 from vesalius.families import family_of, shapes
 from vesalius.families.config import Config, Setting
 from vesalius.families.typesetting import symbol, total, typeset

@@ -18,9 +18,9 @@ from vesalius.errors import TokenOutOfRange, WrongKind, WrongLength
 from vesalius.examples import pixel_tokens, shelf
 from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
-from vesalius.filling import MASK
 from vesalius.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.model import Model
+from vesalius.tasks.filling import MASK
 from vesalius.tokenizers import Encoded
 
 

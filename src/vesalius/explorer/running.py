@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from vesalius.capabilities import context_of, predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import SequenceTooLong, VesaliusError, WrongKind, WrongLength
-from vesalius.explorer import telling
+from vesalius.explorer import results
 from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked
@@ -92,7 +92,7 @@ class Page(Told):
         self.tell("begun", {"id": key, "clean": clean, **sizes})
 
     def layered(self, layer: int, state: Array) -> None:
-        word = telling.glance(self.model, state, self.column)
+        word = results.glance(self.model, state, self.column)
         self.tell("layer", {"layer": layer, **word})
 
 
@@ -150,9 +150,9 @@ def add_sampling(app: FastAPI, runs: Runs) -> None:
         run = runs[key]
         _require_next(run)
         with run.entry.at_work() as model:
-            logits = np.asarray(telling.logits_of(run, _position(run, how)))
+            logits = np.asarray(results.logits_of(run, _position(run, how)))
             chance = np.random.default_rng([how.seed, 0]).random()  # the first of ``generate``
-            drawn = Draw(logits, how.sampling(), telling.NOTHING, chance)
+            drawn = Draw(logits, how.sampling(), results.NOTHING, chance)
             told = _token(model, drawn)
             return {**told, "chance": chance, "before": _before(model, run, how)}
 
@@ -191,7 +191,7 @@ def _made(run: Run) -> dict[str, Any]:
 def _failed(runs: Runs, wanted: Wanted, error: VesaliusError) -> dict[str, Any]:
     """The error, and of a text that is too long the end that would fit."""
     about: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
-    about["status"] = telling.status_of(error)
+    about["status"] = results.status_of(error)
     if not isinstance(error, SequenceTooLong):
         return about
     with runs.catalogue[wanted.model].at_work() as model:

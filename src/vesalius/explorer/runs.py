@@ -10,11 +10,11 @@ from threading import Lock
 from typing import Any
 
 from vesalius import __version__
-from vesalius.analyses.aligning import Alignment
-from vesalius.analyses.recomputing import Layered, LongTrace, Watch, is_long, nobody
+from vesalius.analyses.alignment import Alignment
+from vesalius.analyses.long_traces import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
-from vesalius.edits.ready import Edit
+from vesalius.edits.values import Edit
 from vesalius.equations.parameters import Array
 from vesalius.errors import VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged

@@ -1,210 +1,162 @@
-"""What the page asks: runs, and answers below them that never change.
+"""The server at work: a port of the loopback, a token, and a browser if there is one."""
 
-A run is posted and has a hash of its content for a name; all else is a GET below it.
-Nothing is computed here but by the library.
-"""
-
-import mimetypes
-import re
-from collections.abc import Callable
-from functools import partial
+import errno
+import logging
+import os
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+import uvicorn
+from threadpoolctl import threadpool_limits
 
-from vesalius import equations as eq
-from vesalius.errors import VesaliusError, WrongKind, WrongLength
-from vesalius.explorer import (
-    checking,
-    comparing,
-    figures,
-    files,
-    gates,
-    heads,
-    ledger,
-    telling,
-    training,
-    words,
-)
-from vesalius.explorer.answers import ASK, as_thumbnail, as_values, at_work, meant
-from vesalius.explorer.answers import summary as summary_of
+from vesalius.errors import WrongKind
+from vesalius.explorer.app import PAGE, application
 from vesalius.explorer.catalogue import Catalogue
-from vesalius.explorer.classes import classed
-from vesalius.explorer.running import add_runs, add_sampling
-from vesalius.explorer.runs import Run, Runs
-from vesalius.explorer.streaming import Stop, attended
-from vesalius.generation.sampling import Sampling
-from vesalius.graph import arrayed
+from vesalius.explorer.guards import SECONDS, Address, Guard, literal
+from vesalius.explorer.timeouts import impatient
+from vesalius.explorer.training import Trainings
 
-PAGE = Path(__file__).parent / "page"
-FOREVER = "private, max-age=31536000, immutable"
-"""For files of the page, whose names change with what they hold."""
+PORT, TRIED = 8731, 64
+"""The first port that is tried unless one is said, and how many after it."""
+HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
-"""A place of the page: a model, a room and a step, which the page itself looks up."""
+class NoPort(OSError):
+    """A port that is taken or may not be had."""
 
 
-def application(
-    catalogue: Catalogue, page: Path = PAGE, trainings: training.Trainings | None = None
-) -> FastAPI:
-    """The server's answers, without its guards."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    runs = Runs(catalogue)
-    app.add_exception_handler(VesaliusError, _said)
-    app.add_exception_handler(RequestValidationError, _misread)
-    _models(app, catalogue)
-    add_runs(app, catalogue, runs)
-    add_sampling(app, runs)
-    files.routes(app, runs)
-    _runs(app, runs)
-    figures.routes(app, catalogue, runs)
-    heads.routes(app, runs)
-    comparing.routes(app, runs)
-    gates.routes(app, runs)
-    checking.routes(app, runs)
-    ledger.routes(app, catalogue)
-    words.routes(app, catalogue, runs)
-    training.routes(app, trainings or training.Trainings(None))
-    _page(app, page)
-    return app
+class NoPage(OSError):
+    """A checkout whose page has not been built."""
 
 
-def _said(request: Request, error: Exception) -> Response:
-    """The sentence of an exception; it is meant for whoever gave the input."""
-    about = {"error": type(error).__name__, "message": str(error)}
-    return JSONResponse(about, telling.status_of(error))
+@dataclass
+class Explorer:
+    """A server that is ready to run, and where it will be found."""
+
+    server: uvicorn.Server
+    listening: socket.socket
+    host: str
+    port: int
+    token: str
+    catalogue: Catalogue
+    exposed: Address | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.named}:{self.port}/?token={self.token}"
+
+    @property
+    def named(self) -> str:
+        """The host as a browser on this machine has it."""
+        if self.host == "localhost":
+            return self.host
+        address = ip_address(self.host)
+        if address.is_unspecified:
+            return "127.0.0.1" if address.version == 4 else "[::1]"
+        return literal(address)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"address": self.address, "host": self.host, "port": self.port, "token": self.token}
+
+    def run(self, browser: bool = False) -> None:
+        """Answer until it is interrupted."""
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # pages that leave are no news
+        threadpool_limits(1, user_api="blas")  # the other cores are for the browser
+        threading.Thread(target=self._warm, daemon=True).start()
+        if browser and (sys.platform != "linux" or _has_screen()):
+            threading.Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
+        try:
+            self.server.run(sockets=[self.listening])
+        except KeyboardInterrupt:  # the way to end it
+            pass
+        finally:
+            self.listening.close()
+
+    def _warm(self) -> None:
+        """Load the first model while the browser opens."""
+        with self.catalogue.first.at_work():
+            pass
 
 
-def _misread(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][1:])) or "the body"
-    return JSONResponse({"error": "BadRequest", "message": f"{where}: {first['msg']}"}, 422)
+def explorer(
+    model: str | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    page: Path = PAGE,
+    runs: Path | None = None,
+    seconds: float = SECONDS,
+    expose: bool = False,
+) -> Explorer:
+    """A server for one person at this computer; ``runs`` is a folder of training runs.
+
+    Slow senders are cut after some ``seconds``. ``expose`` lets it answer on an address of the
+    network, to whoever has the token.
+    """
+    exposed = None if host in HOSTS else _address(host, expose)
+    catalogue, trainings = Catalogue(model), Trainings(runs)
+    catalogue.checkpoint = trainings.entry
+    if not (page / "index.html").exists():
+        raise NoPage("the page of the explorer is not built; 'make page' builds it, with Node")
+    listening = _listen(host, port)
+    port = int(listening.getsockname()[1])
+    token = secrets.token_urlsafe(24)
+    settings = uvicorn.Config(
+        Guard(application(catalogue, page, trainings), port, token, seconds, exposed),
+        http=impatient(seconds),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+    )
+    return Explorer(uvicorn.Server(settings), listening, host, port, token, catalogue, exposed)
 
 
-def _models(app: FastAPI, catalogue: Catalogue) -> None:
-    @app.get("/api/models")
-    def models() -> Any:
-        return [entry.to_json() for entry in catalogue.entries.values()]
+def _address(host: str, expose: bool) -> Address:
+    """An address of this machine that others can reach."""
+    if not expose:
+        raise WrongKind(
+            f"the explorer answers on the loopback only, {', '.join(HOSTS)}; got {host!r}. From "
+            f"another machine, ssh -L brings its port here; --expose lets the network in"
+        )
+    try:
+        return ip_address(host)
+    except ValueError as error:
+        raise WrongKind(
+            f"--host takes an address of this machine, as 192.168.0.7 or 0.0.0.0; got {host!r}"
+        ) from error
 
-    @app.get("/api/models/{key}")
-    def model(key: str) -> Any:
-        return JSONResponse(telling.told(catalogue[key].described()))
 
-    @app.get("/api/equations")
-    def equations() -> Any:
-        return {name: classed(entry) for name, entry in eq.REGISTRY.items()}
-
-
-def _runs(app: FastAPI, runs: Runs) -> None:
-    def answer(key: str, about: tuple[Any, ...], make: Callable[[Run], Any]) -> JSONResponse:
-        return JSONResponse(at_work(runs[key], about, make), headers=ASK)
-
-    @app.get("/api/runs/{key}")
-    def summary(key: str, word: int | None = None, position: int | None = None) -> Any:
-        return JSONResponse(summary_of(runs, key, word, position), headers=ASK)
-
-    @app.get("/api/runs/{key}/cuts")
-    async def cuts(
-        request: Request,
-        key: str,
-        layer: int,
-        word: int | None = None,
-        position: int | None = None,
-    ) -> Any:
-        def work(stop: Stop) -> list[Any]:
-            run, target, found = runs[key], meant(runs, key, word, position), []
-            for name in telling.cuttable(run, layer):
-                run.entry.give_way(stop)
-                make = partial(
-                    telling.effect, name=name, word=target, position=position, watch=stop
-                )
-                found.append(at_work(run, ("cut", name, target, position), make, stop))
+def _listen(host: str, port: int | None) -> socket.socket:
+    """The port that was said, or the next one that is free."""
+    ports = range(PORT, PORT + TRIED) if port is None else (port,)
+    for one in ports:
+        found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if os.name == "posix":  # so that a server may follow another at once
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, one))
+            found.listen(128)
             return found
-
-        return JSONResponse(await attended(request, work), headers=ASK)
-
-    @app.get("/api/runs/{key}/sources/{name}")
-    def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:
-        word = meant(runs, key, word, position)
-        about = ("sources", name, word, position)
-        return answer(key, about, lambda run: telling.sources(run, name, word, position))
-
-    @app.get("/api/runs/{key}/vocabulary")
-    def vocabulary(
-        key: str,
-        search: str = "",
-        k: int = 12,
-        position: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-    ) -> Any:
-        said = temperature is not None or top_k is not None or top_p is not None
-        how = Sampling(1.0 if temperature is None else temperature, top_k, top_p) if said else None
-        k = max(0, min(k, 1000))
-        run = runs[key]
-        with run.entry.at_work():
-            found = telling.vocabulary(run, search[:200], k, position, how)
-        return JSONResponse(telling.told(found), headers=ASK)
-
-    @app.get("/api/runs/{key}/lens")
-    def lens(key: str, first: int = 0, last: int | None = None) -> Any:
-        return answer(key, ("lens", first, last), lambda run: telling.lens(run, first, last))
-
-    @app.get("/api/runs/{key}/unfold/{name}/{at}")
-    def unfold(key: str, name: str, at: str) -> Any:
-        cell = _numbers(at)
-        return answer(key, ("unfold", name, cell), lambda run: telling.unfolded(run, name, cell))
-
-    @app.get("/api/runs/{key}/steps/{name}")
-    def step(request: Request, key: str, name: str, rows: str = "", columns: str = "") -> Any:
-        run = runs[key]
-        with run.entry.at_work():
-            value = arrayed(run.trace.graph.step(name).value)
-            return as_values(request, f"{key}/{name}", value, rows, columns)
-
-    @app.get("/api/runs/{key}/steps/{name}/thumb")
-    def thumb(request: Request, key: str, name: str) -> Any:
-        run = runs[key]
-        with run.entry.at_work():
-            value = arrayed(run.trace.graph.step(name).value)
-            if not isinstance(value, np.ndarray):  # columns that would all have to be computed
-                raise WrongKind(f"{name} of a long text is shown in parts; it has no thumbnail")
-            return as_thumbnail(request, f"{key}/{name}", value)
+        except OSError as error:
+            found.close()
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise NoPort(f"{host} is no address of this machine ({why})") from error
+            if port is not None:
+                raise NoPort(
+                    f"port {port} cannot be had ({why}); without --port the next free one is taken"
+                ) from error
+    raise NoPort(f"no port from {ports[0]} to {ports[-1]} is free; say another with --port")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    """``2,1`` as numbers."""
-    parts = text.split(",") if text else []
-    if len(parts) > 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise WrongLength(f"a cell is one or two whole numbers, as in 2,1; got {text[:40]!r}")
-    return tuple(int(part) for part in parts)
-
-
-def _page(app: FastAPI, page: Path) -> None:
-    """The page's own files, read once: a path is looked up, never opened."""
-    files = {f"/{f.relative_to(page).as_posix()}": f for f in page.rglob("*") if f.is_file()}
-    held = {name: (file.read_bytes(), _type(name)) for name, file in files.items()}
-
-    @app.get("/{path:path}")
-    def file(path: str) -> Response:
-        name = f"/{path}"
-        if name in held and name != "/index.html":
-            content, kind = held[name]
-            return Response(content, media_type=kind, headers={"cache-control": FOREVER})
-        if (path and not PLACE.fullmatch(path)) or "/index.html" not in held:
-            return Response("there is nothing here", 404, media_type="text/plain")
-        content, kind = held["/index.html"]
-        return Response(content, media_type=kind, headers={"cache-control": "no-store"})
-
-
-def _type(name: str) -> str:
-    known = {".js": "text/javascript", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
-    ending = name[name.rfind(".") :]
-    return known.get(ending) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+def _has_screen() -> bool:
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

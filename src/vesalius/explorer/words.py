@@ -10,12 +10,12 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from vesalius.analyses.words import Projection, contexts, neighbours, project, tokens
-from vesalius.embedding import DISTANCES
 from vesalius.errors import ImpossibleSetting, VesaliusError
 from vesalius.explorer.catalogue import Catalogue
+from vesalius.explorer.results import told
 from vesalius.explorer.runs import Runs
-from vesalius.explorer.telling import told
 from vesalius.model import Model, folder_of
+from vesalius.tasks.embedding import DISTANCES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 
 KEPT = 16

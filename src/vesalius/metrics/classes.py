@@ -151,7 +151,7 @@ class ClassPredictions(Predictions):
 def class_metrics(truth: Array, probabilities: Array, names: Sequence[str]) -> ClassMetrics:
     """The metrics of examples x classes of probabilities, where ``truth`` holds classes' numbers.
 
-    A class without examples, or that nobody predicted, counts with an F1 of 0.
+    Macro F1 is the mean over the classes that occur: in the truth, or among the predictions.
     """
     require("sklearn")
     from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
@@ -173,7 +173,7 @@ def class_metrics(truth: Array, probabilities: Array, names: Sequence[str]) -> C
         tuple(names),
         counts,
         float(accuracy_score(truth, predicted)),
-        float(np.mean(scores[2])),
+        float(np.mean(scores[2][np.union1d(truth, predicted)])),
         calibration_error(probabilities.max(1), predicted == truth),
         rows,
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vesalius.answering import LONGEST, answered, span_logs
 from vesalius.arguments import Progress
 from vesalius.data import answers
 from vesalius.data.answers import Question
@@ -22,6 +21,7 @@ from vesalius.machine import warn_once
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.spans import SpanPredictions
 from vesalius.model import Model
+from vesalius.tasks.answering import LONGEST, answered, span_logs
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe

@@ -12,10 +12,10 @@ from processes import shown, vesalius
 
 import vesalius as vs
 from vesalius.arguments import silent
-from vesalius.explorer import keeping
+from vesalius.explorer import snapshot
 from vesalius.explorer.catalogue import entry_of
-from vesalius.explorer.keeping import keep
-from vesalius.explorer.single import LIMIT
+from vesalius.explorer.single_file import LIMIT
+from vesalius.explorer.snapshot import keep
 
 TEXT = "He shook his"
 MINUTE = 60_000
@@ -135,7 +135,7 @@ def test_what_a_file_holds_is_what_the_server_answers(file, client):
 
 def test_what_does_not_fit_is_left_out_and_told(monkeypatch):
     for name, few in {"UNFOLDED": 20, "WORDS": 2, "POSITIONS": 1}.items():
-        monkeypatch.setattr(keeping, name, few)
+        monkeypatch.setattr(snapshot, name, few)
     entry, ids = entry_of("rnn"), [5, 3, 5]
     sizes = []
     for room in (170_000, 400_000):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import vesalius as vs
-from vesalius.analyses import recomputing
-from vesalius.analyses.recomputing import LongTrace
+from vesalius.analyses import long_traces
+from vesalius.analyses.long_traces import LongTrace
 
 TEXTS = {
     "gpt": "He shook his head and said to the",
@@ -34,8 +34,8 @@ def alike(long, whole):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_long_trace_is_the_whole_one_with_and_without_cuts(name, monkeypatch):
-    monkeypatch.setattr(recomputing, "BYTES", 0)  # a layer is computed anew for every step
-    monkeypatch.setattr(recomputing, "COLUMNS", 4)
+    monkeypatch.setattr(long_traces, "BYTES", 0)  # a layer is computed anew for every step
+    monkeypatch.setattr(long_traces, "COLUMNS", 4)
     model = vs.load(name)
     whole = vs.dissect(model, TEXTS[name])
     seen = []
@@ -43,7 +43,7 @@ def test_a_long_trace_is_the_whole_one_with_and_without_cuts(name, monkeypatch):
     alike(long, whole)
     assert [l for l, _ in seen] == [0, 1, 2, 3, 4]
     assert all(np.array_equal(H, whole[f"H[{l}]"]) for l, H in seen)
-    kept = [s.name for s in long.steps if not isinstance(s, recomputing.Recomputed)]
+    kept = [s.name for s in long.steps if not isinstance(s, long_traces.Recomputed)]
     assert not [step for step in kept if step.startswith(("mu", "q", "k", "v", "F", "H_bar"))]
     if name == "gpt":
         odds = [whole["Y_hat"][token, i] for i, token in enumerate(whole.ids[1:])]
@@ -94,11 +94,11 @@ def test_what_watches_can_end_it_at_any_step_and_nothing_is_left_behind():
     assert len(steps) == 20
     LongTrace(model, [1, 2, 3])["mu[1,1]"]
     gc.collect()
-    assert not recomputing._LAYERS._kept
+    assert not long_traces._LAYERS._kept
 
 
 def test_only_transformers_with_many_numbers_are_long():
     gpt = vs.load("gpt")
-    assert not recomputing.is_long(gpt, 256)
-    assert recomputing.is_long(gpt, 4096)
-    assert not recomputing.is_long(vs.load("lstm"), 1 << 20)
+    assert not long_traces.is_long(gpt, 256)
+    assert long_traces.is_long(gpt, 4096)
+    assert not long_traces.is_long(vs.load("lstm"), 1 << 20)

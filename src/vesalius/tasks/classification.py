@@ -18,7 +18,8 @@ from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.inputs import Input, class_names, label_kind, read_inputs, reads_arrays
-from vesalius.labelling import (
+from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
+from vesalius.tasks.labelling import (
     Candidate,
     Labels,
     Text,
@@ -29,7 +30,6 @@ from vesalius.labelling import (
     ranked,
     value_of,
 )
-from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.views import Part, Shown, Table
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from vesalius import equations as eq
 from vesalius.analyses.replaying import with_cuts
 from vesalius.arguments import Progress
 from vesalius.errors import UnknownStep, WrongKind, WrongLength
-from vesalius.explorer import telling
+from vesalius.explorer import results
 from vesalius.explorer.catalogue import Entry
 from vesalius.explorer.classes import classed
 from vesalius.explorer.reading import Asked as Said
@@ -66,7 +66,7 @@ class Kept:
         if key in self.keys:
             return True
         if not isinstance(answer, str):
-            answer = json.dumps(telling.told(answer), ensure_ascii=False, separators=(",", ":"))
+            answer = json.dumps(results.told(answer), ensure_ascii=False, separators=(",", ":"))
         stream = self._stream.copy()
         data = stream.compress(f"{key}\t{answer}\n".encode()) + stream.flush(zlib.Z_SYNC_FLUSH)
         if self.size + len(data) > self.room:
@@ -146,10 +146,10 @@ def _opening(kept: Kept, entry: Entry, run: Run) -> bool:
     done.append(kept.add("run ", _posted(run)))
     done.append(_summary(kept, run, None, None))
     if "H[0]" in run.trace:
-        done.append(kept.add(question(f"runs/{run.key}/lens"), telling.lens(run)))
+        done.append(kept.add(question(f"runs/{run.key}/lens"), results.lens(run)))
     path = question(f"runs/{run.key}/vocabulary")
-    every = telling.vocabulary(run, "", 1 << 30, None)
-    done.append(kept.add(path, every) or kept.add(path, telling.vocabulary(run, "", FEWER, None)))
+    every = results.vocabulary(run, "", 1 << 30, None)
+    done.append(kept.add(path, every) or kept.add(path, results.vocabulary(run, "", FEWER, None)))
     return all(done)
 
 
@@ -173,7 +173,7 @@ def _posted(run: Run, changed: Sequence[str] = ()) -> dict[str, Any]:
 
 def _summary(kept: Kept, run: Run, word: int | None, position: int | None) -> bool:
     """A summary; its steps, which all of a run have in common, are kept once."""
-    found = telling.summary(run, word, position)
+    found = results.summary(run, word, position)
     steps = kept.add(f"steps {run.key}", found.pop("steps"))
     path = f"runs/{run.key}"
     named = question(path, word=found["target"]["id"], position=position)
@@ -185,39 +185,39 @@ def _summary(kept: Kept, run: Run, word: int | None, position: int | None) -> bo
 
 def _asked(kept: Kept, run: Run) -> list[Asked]:
     """What may be asked about: other words, and other positions."""
-    first = telling.target_of(run, None, None)
+    first = results.target_of(run, None, None)
     row = first.cells[0][0][0]
     found: list[Asked] = [(None, row)]
-    found += [(None, word["id"]) for word in telling.vocabulary(run, "", WORDS, None)["words"]]
+    found += [(None, word["id"]) for word in results.vocabulary(run, "", WORDS, None)["words"]]
     wide = run.trace[first.step].ndim > 1
     for position in range(len(run.trace.ids))[-POSITIONS:] if wide else ():
-        found.append((position, telling.target_of(run, None, position).cells[0][0][0]))
+        found.append((position, results.target_of(run, None, position).cells[0][0][0]))
     return list(dict.fromkeys(found))
 
 
 def _cuts(kept: Kept, clean: Run, asked: list[Asked], progress: Progress) -> None:
     """Each head and network cut once: what becomes of every word that may be asked about."""
     trace = clean.trace
-    targets = [(one, telling.target_of(clean, one[1], one[0])) for one in asked]
+    targets = [(one, results.target_of(clean, one[1], one[0])) for one in asked]
     effects: dict[Asked, dict[str, Any]] = {one: {} for one in asked}
-    names = [name for layer in _layers(clean) for name in telling.cuttable(clean, layer)]
+    names = [name for layer in _layers(clean) for name in results.cuttable(clean, layer)]
     for done, (name, run) in enumerate(_each(clean, names), 1):
         changed = [step.name for step in run.trace.steps if step.value is not trace[step.name]]
         first, word = asked[0]
         if kept.add(f"run {name}", _posted(run, changed)):
             _summary(kept, run, word, first)
-            path, own = f"runs/{run.key}", telling.target_of(clean, word, first)
-            kept.add(question(f"{path}/vocabulary"), telling.vocabulary(run, "", FEWER, None))
-            uncut = telling.told_of(own, name, trace[own.step])
+            path, own = f"runs/{run.key}", results.target_of(clean, word, first)
+            kept.add(question(f"{path}/vocabulary"), results.vocabulary(run, "", FEWER, None))
+            uncut = results.told_of(own, name, trace[own.step])
             for layer in _layers(clean):
-                told = [uncut] if name in telling.cuttable(clean, layer) else []
+                told = [uncut] if name in results.cuttable(clean, layer) else []
                 kept.add(question(f"{path}/cuts", layer=layer, word=word), told)
         for one, target in targets:
-            effects[one][name] = telling.told_of(target, name, run.trace[target.step])
+            effects[one][name] = results.told_of(target, name, run.trace[target.step])
         progress("cuts", done, len(names))
     for (position, word), found in effects.items():
         for layer in _layers(clean) if found else ():
-            told = [found[name] for name in telling.cuttable(clean, layer)]
+            told = [found[name] for name in results.cuttable(clean, layer)]
             path = f"runs/{clean.key}/cuts"
             kept.add(question(path, layer=layer, word=word, position=position), told)
 
@@ -247,10 +247,10 @@ def _targets(kept: Kept, run: Run, asked: list[Asked]) -> None:
         if position is not None:
             path = question(f"runs/{run.key}", position=position)
             kept.same(path, question(f"runs/{run.key}", word=word, position=position))
-            few = telling.vocabulary(run, "", FEWER, position)
+            few = results.vocabulary(run, "", FEWER, position)
             kept.add(question(f"runs/{run.key}/vocabulary", position=position), few)
         for name in heads if word == asked[0][1] or position is not None else ():
-            shares = telling.sources(run, name, word, position)
+            shares = results.sources(run, name, word, position)
             where = question(f"runs/{run.key}/sources/{name}", word=word, position=position)
             kept.add(where, shares)
 
@@ -295,9 +295,9 @@ def beginning(run: Run, name: str, word: int) -> Cell:
     value = np.asarray(step.value, dtype=np.float32)
     if not value.ndim:
         return (0,)
-    target = telling.target_of(run, word, None)
+    target = results.target_of(run, word, None)
     position = target.column if run.trace[target.step].ndim > 1 else len(run.trace.ids) - 1
-    rows, columns = telling.axes(step, len(run.trace.ids))
+    rows, columns = results.axes(step, len(run.trace.ids))
     if rows == "vocabulary":
         return (word, position) if value.ndim > 1 else (word,)
     row = position if rows else 0
@@ -318,7 +318,7 @@ def _unfold(kept: Kept, run: Run, word: int, progress: Progress) -> int:
 
     The nearest come first, where the largest term of a sum is nearer than the second largest.
     """
-    target = telling.target_of(run, word, None)
+    target = results.target_of(run, word, None)
     starts = [(name, target.cells[0][0], 0.0) for name in (*ODDS, target.step) if name in run.trace]
     starts += [(name, beginning(run, name, word), FAR) for name in run.trace]
     for step in run.trace.steps:
@@ -350,7 +350,7 @@ def _unfold(kept: Kept, run: Run, word: int, progress: Progress) -> int:
 def _unfolded(kept: Kept, run: Run, name: str, at: Cell) -> dict[str, Any] | None:
     """A number's terms; None where there is no room for them."""
     try:
-        found = telling.unfolded(run, name, at)
+        found = results.unfolded(run, name, at)
     except UnknownStep:  # whose rule needs a step that was not recorded
         return {}
     path = question(f"runs/{run.key}/unfold/{name}/{','.join(map(str, at))}")

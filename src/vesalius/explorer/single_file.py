@@ -13,10 +13,10 @@ from typing import Any
 
 from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import plain
+from vesalius.explorer.app import PAGE
 from vesalius.explorer.catalogue import entry_of
-from vesalius.explorer.keeping import keep
-from vesalius.explorer.server import PAGE
-from vesalius.explorer.serving import NoPage
+from vesalius.explorer.server import NoPage
+from vesalius.explorer.snapshot import keep
 from vesalius.model import Model
 
 LIMIT = 5_000_000

@@ -7,7 +7,7 @@ import pytest
 
 import vesalius as vs
 from vesalius.equations import Step, Steps
-from vesalius.explorer import checking
+from vesalius.explorer import agreement
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.runs import Runs
@@ -37,27 +37,27 @@ def other(run):
 
 @pytest.mark.parametrize("model", TEXTS)
 def test_without_pytorch_texts_are_checked_by_the_engine(runs, monkeypatch, model):
-    monkeypatch.setattr(checking, "find_spec", lambda name: None)
+    monkeypatch.setattr(agreement, "find_spec", lambda name: None)
     run = runs.make(model, TEXTS[model])
-    found = checking.checked(run, Stop())
+    found = agreement.checked(run, Stop())
     assert (found["peer"], found["agrees"]) == ("engine", True)
     assert 0 <= found["difference"] < 1e-4
-    found = checking.checked(other(run), Stop())
+    found = agreement.checked(other(run), Stop())
     assert not found["agrees"]
     assert found["difference"] == pytest.approx(0.01, abs=1e-4)
 
 
 def test_nothing_is_claimed_where_nothing_can_be_compared(runs, monkeypatch):
-    monkeypatch.setattr(checking, "find_spec", lambda name: None)
+    monkeypatch.setattr(agreement, "find_spec", lambda name: None)
     run = runs.make("vit", Asked(example=4))
-    found = checking._answer(run, Stop())
+    found = agreement._answer(run, Stop())
     assert found["peer"] is None
     assert "PyTorch brings one" in found["why"]
 
 
 def test_the_network_reads_the_same_in_a_process_that_ends_with_its_asker(runs):
     run = runs.make("bert", TEXTS["bert"])
-    theirs = checking._apart(run, Stop())
+    theirs = agreement._apart(run, Stop())
     trace = vs.dissect("bert", ("He shook his [MASK].", "Then he went."))
     assert set(theirs) == {"h_C", "Z", "z_C"}
     for name, value in theirs.items():
@@ -65,4 +65,4 @@ def test_the_network_reads_the_same_in_a_process_that_ends_with_its_asker(runs):
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
-        checking._apart(run, stop)
+        agreement._apart(run, stop)

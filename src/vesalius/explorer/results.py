@@ -8,7 +8,7 @@ import numpy as np
 from vesalius.analyses import lens as lenses
 from vesalius.analyses import targets
 from vesalius.analyses.attribution import Attribution, attribute
-from vesalius.analyses.recomputing import LongTrace, Watch, nobody
+from vesalius.analyses.long_traces import LongTrace, Watch, nobody
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold

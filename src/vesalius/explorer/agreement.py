@@ -19,9 +19,9 @@ from vesalius.capabilities import predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
 from vesalius.explorer.answers import ASK
+from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.streaming import Stop, attended
-from vesalius.explorer.telling import told
 from vesalius.families import family_of
 from vesalius.model import Model, load
 from vesalius.verification import TOLERANCE

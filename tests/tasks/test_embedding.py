@@ -16,7 +16,6 @@ from strategies import filled, small
 from tokenizers import models
 
 from vesalius.dissection import dissect
-from vesalius.embedding import DISTANCES, WHAT, Neighbour, cosine, embed, euclidean, similar
 from vesalius.errors import (
     EmptyCorpus,
     EmptySequence,
@@ -29,6 +28,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.model import load
+from vesalius.tasks.embedding import DISTANCES, WHAT, Neighbour, cosine, embed, euclidean, similar
 from vesalius.tokenizers import Tokenizer, read_word_pieces, train_byte_pairs
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")

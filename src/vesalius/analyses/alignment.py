@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments
-from vesalius.edits.ready import Edit, from_trace
 from vesalius.edits.selection import by, token_axis
+from vesalius.edits.values import Edit, from_trace
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name

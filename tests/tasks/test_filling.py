@@ -11,7 +11,6 @@ from strategies import filled, small
 
 import vesalius
 from vesalius import equations as eq
-from vesalius import filling
 from vesalius.capabilities import require_served
 from vesalius.cli import cli
 from vesalius.data.masking import IGNORED
@@ -23,8 +22,9 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import FAMILIES
-from vesalius.filling import fill, next_sentence
 from vesalius.model import load
+from vesalius.tasks import filling
+from vesalius.tasks.filling import fill, next_sentence
 from vesalius.tokenizers import read_word_pieces, train_byte_pairs, train_words
 from vesalius.training.objectives import OBJECTIVES
 
