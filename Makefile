@@ -11,7 +11,8 @@ MAKEFLAGS += --jobs=3
 
 PAGE := src/vesalius/explorer/page/index.html
 
-.PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs clean
+.PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs \
+	screenshots clean
 
 demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
@@ -59,6 +60,9 @@ specimens: install  ## train what ships with the package; hours
 
 docs: install  ## write the generated pages anew
 	$(BIN)/python docs/generate.py
+
+screenshots: install page .venv/browser  ## take the pictures of the explorer anew
+	$(BIN)/python docs/screenshots.py
 
 install: .venv/development
 

@@ -156,8 +156,8 @@ def test_attention_by_example_has_the_numbers_of_the_trace():
     assert [f"{x:.3f}" for x in mu[2]] == [
         text for text in shown if re.fullmatch(r"0\.\d{3}", text)
     ]
-    for score in q[2] @ k.T / 8:
-        assert any(text.replace("−", "-") == f"{score:.1f}" for text in shown)
+    scores = [text.replace("−", "-") for text in shown if re.fullmatch(r"−?\d+\.\d\d?", text)]
+    assert scores == [f"{x:.{2 if abs(x) < 10 else 1}f}" for x in q[2] @ k.T / 8]
     assert "head" not in "".join(shown)
     every = texts(vs.figure(trace, "attention[3]"))
     expected = [f"{x:.3f}" for m in range(1, 5) for x in trace[f"mu[3,{m}]"][2]]

@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import pytest
 from explorer.test_exports import taken
-from explorer.test_page import Watched, hero, likeliest, percent
+from explorer.test_page import Watched, first_head, first_place, hero, likeliest, percent
 from playwright.sync_api import expect
 from processes import vesalius
 
@@ -129,28 +129,34 @@ def watched(browser, served):
     assert found.complaints == []
 
 
+def four(number):
+    """Four significant digits, with the page's minus."""
+    return f"{number:#.4g}".replace("-", "−")
+
+
 def shown(page, what):
     return page.locator(f"[data-cell={what}]")
 
 
 def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
-    page = watched.page
+    page, head = watched.page, first_head()
+    scores = head.replace("P", "mu")
     clean, other = (vs.attribute(traces[text], likeliest()[0]).probability for text in (A, B))
     expect(hero(page, "probability")).to_have_text(percent(clean))
     page.keyboard.press("v")
     page.get_by_label("text of the other run").fill(B)
     page.keyboard.press("Enter")
     expect(hero(page, "other")).to_have_text(percent(other))
-    assert page.url.endswith(f"/gpt/dissect/mu[3,4]?at=2,1&vs=gpt{SAME}")
-    a, b = (traces[text]["mu[3,4]"] for text in (A, B))
-    expect(shown(page, "difference")).to_have_text(f"{b[2, 1] - a[2, 1]:.4f}")
+    assert page.url.endswith(f"/gpt/dissect/{first_place()}&vs=gpt{SAME}")
+    a, b = (traces[text][scores] for text in (A, B))
+    expect(shown(page, "difference")).to_have_text(four(b[2, 1] - a[2, 1]))
     page.keyboard.press("ArrowLeft")
-    expect(shown(page, "difference")).to_have_text(f"{b[2, 0] - a[2, 0]:.4f}".replace("-", "−"))
+    expect(shown(page, "difference")).to_have_text(four(b[2, 0] - a[2, 0]))
     parts = {part.name: part.share for part in vs.attribute(traces[A], likeliest()[0]).parts}
-    change = vs.attribute(traces[B], likeliest()[0])["P[3,4]"] - parts["P[3,4]"]
-    cell = page.locator('[data-part="P[3,4]"]')
+    change = vs.attribute(traces[B], likeliest()[0])[head] - parts[head]
+    cell = page.locator(f'[data-part="{head}"]')
     expect(cell.locator("b")).to_have_text(f"{change:+.2f}".replace("-", "−"))
-    patched = vs.dissect("gpt", A, edit={"P[3,4]": vs.from_trace(traces[B])})
+    patched = vs.dissect("gpt", A, edit={head: vs.from_trace(traces[B])})
     likely = vs.attribute(patched, likeliest()[0]).probability
     expect(cell).to_contain_text(f"from B → {percent(likely)}")
     word = page.locator(f"[data-word='{traces[A].likeliest(1)[0][0]}']")
@@ -159,26 +165,26 @@ def test_a_walk_by_keyboard_through_two_texts(watched, traces, served):
 
     page.keyboard.press("p")  # the head is taken from B
     expect(hero(page, "probability")).to_have_text(percent(likely))
-    expect(page).to_have_url(re.compile(re.escape("&from=P[3,4]#")))
+    expect(page).to_have_url(re.compile(re.escape(f"&from={head}#")))
     page.keyboard.press("y")
     expect(page.get_by_role("status")).to_contain_text("copied: vs.dissect")
     line = page.evaluate("navigator.clipboard.readText()")
-    assert eval(line) == b[2, 0] - patched["mu[3,4]"][2, 0]
+    assert eval(line) == b[2, 0] - patched[scores][2, 0]
     page.keyboard.press("u")
     expect(hero(page, "probability")).to_have_text(percent(clean))
 
     page.keyboard.press("x")  # cut in both
-    ablated = [vs.dissect("gpt", text, edit={"P[3,4]": vs.zero}) for text in (A, B)]
+    ablated = [vs.dissect("gpt", text, edit={head: vs.zero}) for text in (A, B)]
     cut = [vs.attribute(trace, likeliest()[0]).probability for trace in ablated]
     expect(hero(page, "probability")).to_have_text(percent(cut[0]))
     expect(hero(page, "other")).to_have_text(percent(cut[1]))
-    assert "cut=P[3,4]&vs=gpt&vscut=P[3,4]" in page.url
+    assert f"cut={head}&vs=gpt&vscut={head}" in page.url
     page.keyboard.press("b")
     expect(page.locator("[data-which]")).to_have_text("A")
     page.keyboard.press("b")
     expect(page.locator("[data-which]")).to_have_text("B")
     expect(hero(page, "probability")).to_have_text(percent(cut[1]))
-    expect(page.locator("[data-value]")).to_have_text(f"{b[2, 0]:.4f}")
+    expect(page.locator("[data-value]")).to_have_text(four(b[2, 0]))
     address = page.url
     page.reload()
     expect(hero(page, "probability")).to_have_text(percent(cut[1]))
@@ -214,12 +220,12 @@ def test_other_lengths_other_models_and_what_cannot_be_compared(browser, served,
     bar = page.get_by_label("the other run")
     expect(bar).to_contain_text("A has 3 tokens and B 4: 3 of each belong together")
     change = traces[LONGER]["mu[3,4]"][3, 2] - traces[A]["mu[3,4]"][2, 1]
-    expect(shown(page, "difference")).to_have_text(f"{change:.4f}")
+    expect(shown(page, "difference")).to_have_text(four(change))
     page.get_by_role("group", name="which run is shown").get_by_role(
         "button", name="B", exact=True
     ).click()
     expect(page).to_have_url(re.compile(re.escape("mu[3,4]?at=3,2&")))
-    expect(page.locator("[data-value]")).to_have_text(f"{traces[LONGER]['mu[3,4]'][3, 2]:.4f}")
+    expect(page.locator("[data-value]")).to_have_text(four(traces[LONGER]["mu[3,4]"][3, 2]))
     page = watched.open("/gpt/dissect/mu[3,4]?at=2,1&vs=bert#t=He%20shook%20his")
     expect(bar).to_contain_text("words of the one are not words of the other")
     expect(hero(page, "probability")).to_have_text(percent(clean))

@@ -206,7 +206,7 @@ def test_the_number_at_the_cursor_is_the_traces(watched):
     for key, at in (("ArrowLeft", (2, 0)), ("ArrowUp", (1, 0)), ("ArrowRight", (1, 1))):
         expect(page.locator("[data-value]")).to_be_visible()
         page.keyboard.press(key)
-        number = f"{trace['mu[3,4]'][at]:.4f}"
+        number = f"{trace['mu[3,4]'][at]:#.4g}"
         expect(page.locator("[data-value]")).to_have_text(number)
         expect(page).to_have_url(re.compile(f"at={at[0]},{at[1]}#"))
 

@@ -59,7 +59,7 @@ def test_a_file_from_the_disk_shows_the_hero_unfolds_it_and_cuts_heads(browser, 
     )
     hero.click()
     head = vs.attribute(clean).target.cells[0][0]
-    expect(value).to_have_text(f"{clean['Y_hat'][head]:.4f}")
+    expect(value).to_have_text(f"{clean['Y_hat'][head]:#.4g}")
     for _ in range(4):
         name, at = re.search(r"/dissect/(\w+(?:\[[\d,]+\])?)\?at=([\d,]+)", page.url).groups()
         below = vs.unfold(clean, name, *map(int, at.split(","))).terms[0].factors

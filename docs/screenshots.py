@@ -1,0 +1,63 @@
+"""Takes the pictures of the explorer anew, in the machine's Chromium: make screenshots."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import sync_playwright
+
+FOLDER = Path(__file__).parent
+SHOOK, OPENED = quote("He shook his"), quote("He opened his")
+STORY = quote("“Where have you been?” said the old man, and he shook his head")
+HEAD = "gpt/dissect/mu[3,3]?at=2,1"
+PICTURES = {
+    "explorer": f"{HEAD}#t={SHOOK}",
+    "explorer-cut": f"{HEAD}&cut=P[3,3]#t={SHOOK}",
+    "explorer-compare": f"{HEAD}&vs=gpt#t={SHOOK}&v={OPENED}",
+    "explorer-words": f"gpt/words#t={quote('The king shook his')}",
+    "explorer-ledger": "gpt/ledger",
+    "explorer-heads": f"gpt/heads/mu[4,2]#t={quote('He shook his head, and he shook his')}",
+    "explorer-gates": f"lstm/heads/c[2,16]?at=31#t={STORY}",
+    "explorer-vit": "vit/dissect/mu[3,1]?at=0,7",
+}
+DARK = ("explorer-cut", "explorer-compare")
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of a server, with its token."""
+    command = [sys.executable, "-m", "vesalius", "explore", "--no-browser", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["address"]
+        finally:
+            process.terminate()
+
+
+def main() -> None:
+    chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with served() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        for name, place in PICTURES.items():
+            page = browser.new_page(
+                viewport={"width": 1280, "height": 800},
+                color_scheme="dark" if name in DARK else "light",
+            )
+            page.goto(address)
+            page.goto(f"{address.partition('?')[0]}{place}")
+            page.wait_for_selector('.page[data-busy="no"]')
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
+            page.close()
+
+
+if __name__ == "__main__":
+    main()
