@@ -12,7 +12,7 @@ MAKEFLAGS += --jobs=3
 PAGE := src/vesalius/explorer/page/index.html
 
 .PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs \
-	screenshots clean
+	pictures clean
 
 demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
@@ -61,8 +61,8 @@ specimens: install  ## train what ships with the package; hours
 docs: install  ## write the generated pages anew
 	$(BIN)/python docs/generate.py
 
-screenshots: install page .venv/browser  ## take the pictures of the explorer anew
-	$(BIN)/python docs/screenshots.py
+pictures: install page .venv/browser  ## make the pictures of analyses and of the explorer anew
+	$(BIN)/python docs/pictures.py
 
 install: .venv/development
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of the explorer anew, in the machine's Chromium: make screenshots."""
+"""Makes the pictures with a specimen's numbers anew; the explorer's by Chromium: make pictures."""
 
 import json
 import os
@@ -11,6 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import sync_playwright
+
+import vesalius as vs
 
 FOLDER = Path(__file__).parent
 SHOOK, OPENED = quote("He shook his"), quote("He opened his")
@@ -41,7 +43,15 @@ def served() -> Iterator[str]:
             process.terminate()
 
 
-def main() -> None:
+def analyses() -> None:
+    model, text, target = vs.load("gpt"), "He shook his", " head"
+    trace = vs.dissect(model, text)
+    vs.attribute(trace, target).plot(FOLDER / "analyses-attribute.svg")
+    vs.ablate(model, text, "P[*,*]", target).plot(FOLDER / "analyses-ablate.svg")
+    vs.lens(trace, target).plot(FOLDER / "analyses-lens.svg")
+
+
+def explorer() -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with served() as address, sync_playwright() as playwright:
@@ -60,4 +70,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    analyses()
+    explorer()
