@@ -19,7 +19,7 @@ import numpy as np
 from transfer_tables import write_page
 
 import vesalius as vs
-from vesalius.baselines.labelled import Tfidf
+from vesalius.baselines.labelled import by_words
 from vesalius.baselines.tagging import MostFrequentTag
 from vesalius.data import images, registry
 from vesalius.data.batches import generator
@@ -256,12 +256,10 @@ def simple(name: str, task: Task, seed: int) -> Iterator[tuple[str, dict[str, fl
     """Methods without a network, by name, and what they come to on the test part."""
     if task.objective == "text-classes":
         data = LabelledData(**task.data)
-        training, validation = labelled_parts(data, "classes", seed)
+        training, _ = labelled_parts(data, "classes", seed)
         test = read_labelled(task.test, data, "classes", training.names)
-        valid = (validation.texts, validation.labels)
-        fitted = Tfidf(training.texts, training.labels, valid)
-        found = fitted.probabilities(test.texts, len(training.names)).argmax(1)
-        yield "TF-IDF with logistic regression", {"accuracy": float((found == test.labels).mean())}
+        (found,) = by_words("classes", training, test, seed)
+        yield "TF-IDF with logistic regression", found.numbers
     elif task.objective == "tags":
         column = task.data.get("column")
         train_file = file_of(task.data["corpus"], "train")
