@@ -312,6 +312,14 @@ def test_another_text_is_read(page):
     assert page.url.endswith("#t=It%20was%20a%20dark")
 
 
+def test_pieces_of_one_long_word_stand_together_and_word_pieces_apart(watched):
+    page = watched.open("/gpt/dissect#t=Donaudampfschiff")
+    expect(page.locator("h1 .token")).to_have_count(len(vs.dissect("gpt", "Donaudampfschiff").ids))
+    expect(page.locator("h1 .apart")).to_have_count(0)
+    page = watched.open("/bert/dissect#t=He%20shook%20his%20[MASK].")
+    expect(page.locator("h1 .apart")).not_to_have_count(0)
+
+
 def test_the_words_of_every_layer_are_shown(page):
     page.get_by_role("button", name="Words", exact=True).click()
     expect(page.get_by_text("H[0]", exact=True).first).to_be_visible()
