@@ -216,3 +216,14 @@ def test_batches_are_padded_to_their_longest_and_follow_from_seed_and_step():
         assert not batch["ids"][~batch["real"]].any()
     (note,) = made.notes
     assert note == "6 of 24 texts are longer than 3 tokens; their ends are cut off"
+
+
+def test_a_batch_to_train_on_has_texts_of_similar_length_so_that_little_is_padded():
+    tokenizer = train_byte_pairs(WORDS, 300)
+    texts = ["one " * (1 + number % 8) for number in range(64)]
+    part = LabelledTexts("made", texts, None, np.arange(64) % 3, tuple("abc"))
+    made = encoding.batches(part, part, tokenizer, length=None, segments=0, batch=8, seed=0)
+    epoch = [made.train(step) for step in range(8)]
+    assert all(batch["real"].all() for batch in epoch)
+    assert sum(len(batch["ids"]) for batch in epoch) == 64
+    assert len({batch["ids"].shape[1] for batch in epoch}) == 8

@@ -7,7 +7,6 @@ context is read in windows that overlap, and each of its words counts in one of 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from jaxtyping import Int
 from numpy import ndarray as Array
 from numpy.random import Generator
 
-from vesalius.data.batches import TRAINING, Batch, TwoParts, bucketed, generator
+from vesalius.data.batches import Batch, Bucketed, Rows
 from vesalius.data.masking import IGNORED
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.tokenizers import Tokenizer
@@ -113,30 +112,18 @@ class Aligner:
 
 
 @dataclass(frozen=True, eq=False)
-class TaggedRows:
+class TaggedRows(Rows[Row]):
     """Rows with the tags of the words that count in them."""
 
-    rows: list[Row]
     tags: list[list[int]]
     """Of every sentence."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @cached_property
-    def lengths(self) -> list[int]:
-        return [len(row.ids) for row in self.rows]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TaggedText(TwoParts[TaggedRows]):
+class TaggedText(Bucketed[TaggedRows]):
     """Sentences as batches: rows of similar length, padded to the longest."""
 
     pad: int = 0
-
-    def train(self, step: int) -> Batch:
-        rows = bucketed(self.training.lengths, self.batch, step, self.seed)
-        return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
 
     def examples(self, part: TaggedRows, rows: Int[Array, " batch"], random: Generator) -> Batch:
         chosen = [part.rows[row] for row in rows]

@@ -6,7 +6,7 @@ after a stop, and several processes that share a batch agree on what it is.
 
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -81,6 +81,30 @@ def _order(count: int, epoch: int, seed: int) -> Array:
 Part = TypeVar("Part", bound=Sized)
 
 
+class HasTokens(Protocol):
+    """An example that is a sequence of tokens."""
+
+    @property
+    def ids(self) -> Sequence[int] | Array: ...
+
+
+Example = TypeVar("Example", bound=HasTokens)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Generic[Example]):
+    """Examples that are sequences of tokens, each of a length of its own."""
+
+    rows: Sequence[Example]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        return [len(row.ids) for row in self.rows]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoParts(Generic[Part]):
     """Examples to train on, in a new order every epoch, and examples to validate on, in theirs."""
@@ -109,6 +133,18 @@ class TwoParts(Generic[Part]):
     def examples(self, part: Part, rows: Int[Array, " batch"], random: Generator) -> Batch:
         """Some examples of a part as a batch."""
         raise AssertionError("every kind of batch makes its own")
+
+
+TokenRows = TypeVar("TokenRows", bound=Rows)  # type: ignore[type-arg]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bucketed(TwoParts[TokenRows]):
+    """As ``TwoParts``, with training batches of examples that have similar lengths."""
+
+    def train(self, step: int) -> Batch:
+        rows = bucketed(self.training.lengths, self.batch, step, self.seed)
+        return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
 
 
 @dataclass(frozen=True, eq=False)

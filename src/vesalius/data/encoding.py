@@ -12,7 +12,7 @@ from jaxtyping import Int
 from numpy import ndarray as Array
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, Scaling, TwoParts
+from vesalius.data.batches import Batch, Bucketed, Rows, Scaling
 from vesalius.data.labelled import LabelledTexts, class_weights
 from vesalius.errors import EmptySequence, ImpossibleSetting
 from vesalius.tokenizers import Tokenizer
@@ -110,18 +110,14 @@ def _pieces(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
+class Encoded(Rows[Row]):
     """Texts as tokens, with their labels."""
 
-    rows: list[Row]
     labels: Array
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LabelledBatches(TwoParts[Encoded]):
+class LabelledBatches(Bucketed[Encoded]):
     """``ids`` padded to the longest of a batch, which are ``real``, and ``labels``.
 
     ``segments`` are there for models that tell two texts apart, ``weights`` where classes are

@@ -6,7 +6,6 @@ A window is [CLS] question [SEP] a part of the paragraph [SEP]. Its answer is a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.random import Generator
 
 from vesalius.data.alignment import padded
 from vesalius.data.answers import Question
-from vesalius.data.batches import TRAINING, Batch, TwoParts, bucketed, generator
+from vesalius.data.batches import Batch, Bucketed, Rows
 from vesalius.errors import EmptySequence, ImpossibleSetting, WrongKind
 from vesalius.tokenizers import Encoded, Tokenizer
 
@@ -189,28 +188,15 @@ NEAR = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Passages:
+class Passages(Rows[Passage]):
     """Windows to learn from or to evaluate on."""
-
-    rows: list[Passage]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @cached_property
-    def lengths(self) -> list[int]:
-        return [len(row.ids) for row in self.rows]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AskedText(TwoParts[Passages]):
+class AskedText(Bucketed[Passages]):
     """Windows as batches: rows of similar length, padded to the longest."""
 
     pad: int = 0
-
-    def train(self, step: int) -> Batch:
-        rows = bucketed(self.training.lengths, self.batch, step, self.seed)
-        return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
 
     def examples(self, part: Passages, rows: Int[Array, " batch"], random: Generator) -> Batch:
         chosen = [part.rows[row] for row in rows]
