@@ -3,8 +3,9 @@
     python benchmarks/transfer.py --runs FOLDER [--tasks banking77-10 ewt ...] [--write]
 
 A run is one or two recipes. It is kept in the folder with what it came to, so that it is not done
-twice, and goes on where it was stopped. Settings are the same for all seeds; the
-test part is measured once a run. ``--write`` makes docs/transfer.md of all results in the folder.
+twice, and goes on where it was stopped. Settings are the same for all seeds; the test part is
+measured once a run, and a simple method with the first run of a seed. ``--write`` adds the
+results to transfer.jsonl, whose runs are not done again either, and makes docs/transfer.md.
 """
 
 import argparse
@@ -16,16 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transfer_tables import write_page
+from transfer_tables import RESULT, kept, write_page
 
 import vesalius as vs
-from vesalius.baselines.labelled import by_words
-from vesalius.baselines.tagging import MostFrequentTag
 from vesalius.data import images, registry
 from vesalius.data.batches import generator
-from vesalius.data.labelled import labelled_parts, read_labelled
+from vesalius.data.labelled import labelled_parts
 from vesalius.data.settings import LabelledData
-from vesalius.data.tagging import read_tagged
 from vesalius.recipes import recipe_file
 from vesalius.specimens import FOLDER as SPECIMENS
 from vesalius.training import read_recipe, train
@@ -34,7 +32,6 @@ from vesalius.training.recipe import recipe, write_recipe
 Said = dict[str, Any]
 Stages = Iterator[tuple[str, Said]]
 """The recipes of a run, each by a name; a later one starts from the model of the one before."""
-RESULT = "result.json"
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ class Task:
     data: Said
     test: str
     """What is measured at the end: a file, or a corpus by name."""
-    metric: str
+    metrics: tuple[str, ...]
+    """What is told of it; gains on scratch are of the first."""
     steps: int
     batch: int = 32
     models: tuple[str, ...] = ("bert",)
@@ -64,38 +62,46 @@ def tasks() -> dict[str, Task]:
     texts = {"models": ("bert", "gpt", "lstm"), "strategies": every}
     few: Said = {**sentences, "examples": 10}
     test, classes = file_of("banking77", "test"), "text-classes"
+    right = ("accuracy",)
     found = {
-        "banking77-10": Task(classes, few, test, "accuracy", 1500, **texts),
-        "banking77": Task(classes, sentences, test, "accuracy", 4500, **texts),
+        "banking77-10": Task(classes, few, test, right, 1500, **texts),
+        "banking77": Task(classes, sentences, test, right, 4500, **texts),
         "ewt": Task(
             "tags",
             {"corpus": "ud-ewt", "column": 2, "case": True},
             file_of("ud-ewt", "test"),
-            "accuracy",
+            right,
             1600,
         ),
         "wnut17": Task(
-            "tags", {"corpus": "wnut17", "case": True}, file_of("wnut17", "test"), "entity_f1", 500
+            "tags",
+            {"corpus": "wnut17", "case": True},
+            file_of("wnut17", "test"),
+            ("entity_f1", "accuracy"),
+            500,
         ),
         "xquad": Task(
-            "answers", {"corpus": "xquad-en", "split": 0.2}, "xquad-en", "f1", 600, batch=16
+            *("answers", {"corpus": "xquad-en", "split": 0.2}, "xquad-en"),
+            *(("f1", "exact_match"), 600),
+            batch=16,
         ),
         "vowels": Task(
-            *("series-classes", {"corpus": "japanese-vowels"}, "japanese-vowels", "accuracy", 1500),
+            *("series-classes", {"corpus": "japanese-vowels"}, "japanese-vowels", right, 1500),
             models=("tst",),
             strategies=("scratch", "masked"),
         ),
         "fashion-600": Task(
-            *("image-classes", {}, "fashion-mnist", "accuracy", 1000),
+            *("image-classes", {}, "fashion-mnist", right, 1000),
             models=("vit",),
             strategies=("scratch", "masked"),
         ),
     }
+    errors = ("mean_squared_error", "mean_absolute_error", "mean_squared_error_of_full_batches")
     for corpus, horizons in (("etth1", (96, 192, 336, 720)), ("illness", (24, 36, 48, 60))):
         name = {"illness": "national-illness"}.get(corpus, corpus)
         for horizon in horizons:
             found[f"{corpus}-{horizon}"] = Task(
-                *("forecast", {}, name, "mean_squared_error", 0),
+                *("forecast", {}, name, errors, 0),
                 models=("patchtst",),
                 strategies=("scratch",),
             )
@@ -224,47 +230,43 @@ def forecasting(name: str, seed: int) -> Said:
 # Running them ----------------------------------------------------------------------
 
 
-def run(name: str, task: Task, model: str, strategy: str, seed: int, folder: Path) -> Said:
+def run(
+    name: str, task: Task, model: str, strategy: str, seed: int, runs: Path, done: list[Said]
+) -> Said:
     """What a run came to; of one that was done before, what it came to then."""
-    if (folder / RESULT).exists():
-        return json.loads((folder / RESULT).read_text())
-    began, valid, where = time.time(), dict[str, float](), folder
+    about: Said = {"task": name, "model": model, "strategy": strategy, "seed": seed}
+    before = (one for one in done if about.items() <= one.items())
+    if found := next(before, None):
+        return found
+    folder = runs / name / model / strategy / str(seed)
+    began, where = time.time(), folder
     for stage, said in stages(name, task, model, strategy, seed, folder):
         where = folder / stage
         said = {key: value for key, value in said.items() if value is not None}
         if (where / "model").exists() and stage != "run":
             continue
         write_recipe(said, folder / f"{Path(stage).name}.toml")
-        outcome = train(recipe(said), where, resume=(where / "checkpoints").exists())
-        valid = outcome.valid or {}
-    measured = vs.evaluate(where / "model", task.test)
-    result = {
-        "task": name,
-        "model": model,
-        "strategy": strategy,
-        "seed": seed,
-        "metric": task.metric,
-        "seconds": round(time.time() - began),
-        "valid": valid,
-        "test": {k: v for k, v in measured.to_json().items() if isinstance(v, int | float)},
-    }
-    (folder / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+        train(recipe(said), where, resume=(where / "checkpoints").exists())
+    simple = not any(one["strategy"] is None for one in done if one["seed"] == seed)
+    measured = vs.evaluate(where / "model", task.test, baseline=simple)
+    result = about | {"minutes": round((time.time() - began) / 60, 1)}
+    result |= {"test": numbers(measured.to_json())}
+    write(folder, result)
+    done.append(result)
+    for method in getattr(measured, "baselines", ()):
+        row = {**about, "model": method.name, "strategy": None, "test": numbers(method.numbers)}
+        write(runs / name / method.name.replace(" ", "-") / str(seed), row)
+        done.append(row)
     return result
 
 
-def simple(name: str, task: Task, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Methods without a network, by name, and what they come to on the test part."""
-    if task.objective == "text-classes":
-        data = LabelledData(**task.data)
-        training, _ = labelled_parts(data, "classes", seed)
-        test = read_labelled(task.test, data, "classes", training.names)
-        (found,) = by_words("classes", training, test, seed)
-        yield "TF-IDF with logistic regression", found.numbers
-    elif task.objective == "tags":
-        column = task.data.get("column")
-        train_file = file_of(task.data["corpus"], "train")
-        dictionary = MostFrequentTag(read_tagged(train_file, column))
-        yield "dictionary with endings", dictionary.scores(read_tagged(task.test, column))
+def numbers(told: Said) -> dict[str, float]:
+    return {name: round(v, 6) for name, v in told.items() if isinstance(v, int | float)}
+
+
+def write(folder: Path, result: Said) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT).write_text(json.dumps(result) + "\n")
 
 
 def main() -> None:
@@ -277,28 +279,16 @@ def main() -> None:
     asked = arguments.parse_args()
     known = tasks()
     for name in asked.tasks or ([] if asked.write else known):
-        task = known[name]
+        task, done = known[name], [one for one in kept(asked.runs) if one["task"] == name]
         for seed in asked.seeds:
-            for method, numbers in simple(name, task, seed):
-                keep(asked.runs / name / method.replace(" ", "-"), name, method, seed, numbers)
-            for model in task.models:
+            for model in (one for one in task.models if one in (asked.models or task.models)):
                 for strategy in task.strategies:
-                    if model not in (asked.models or [model]):
-                        continue
-                    if strategy not in (asked.strategies or [strategy]):
-                        continue
-                    folder = asked.runs / name / model / strategy / str(seed)
-                    result = run(name, task, model, strategy, seed, folder)
-                    number = result["test"][task.metric]
-                    print(name, model, strategy, seed, f"{number:.4f}", flush=True)
+                    if strategy in (asked.strategies or task.strategies):
+                        found = run(name, task, model, strategy, seed, asked.runs, done)
+                        number = found["test"][task.metrics[0]]
+                        print(name, model, strategy, seed, f"{number:.4f}", flush=True)
     if asked.write:
-        write_page(asked.runs, known)
-
-
-def keep(folder: Path, name: str, method: str, seed: int, numbers: dict[str, float]) -> None:
-    (folder / str(seed)).mkdir(parents=True, exist_ok=True)
-    about = {"task": name, "model": method, "strategy": None, "seed": seed, "test": numbers}
-    (folder / str(seed) / RESULT).write_text(json.dumps(about, indent=2) + "\n")
+        write_page(asked.runs, {name: task.metrics for name, task in known.items()})
 
 
 if __name__ == "__main__":

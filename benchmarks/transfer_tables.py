@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +11,60 @@ from scipy import stats
 
 from vesalius.machine import processor
 
-PAGE = Path(__file__).parents[1] / "docs" / "transfer.md"
+HERE = Path(__file__).parent
+KEPT = HERE / "transfer.jsonl"
+"""All results, a run a line."""
+PAGE = HERE.parent / "docs" / "transfer.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 """What is between these is written here; the rest of the page is written by hand."""
-SHARES = ("accuracy", "f1", "entity_f1", "exact_match")
-ERRORS = ("mean_squared_error", "mean_absolute_error")
+RESULT = "result.json"
+ORDER = ("scratch", "features", "partial", "lora", "read", "masked", "finetune")
 Results = dict[int, dict[str, Any]]
 """By seed."""
 
 
-def results(folder: Path) -> Results:
-    found = (json.loads(file.read_text()) for file in folder.glob("*/result.json"))
-    return {one["seed"]: one for one in found}
+def kept(runs: Path) -> list[dict[str, Any]]:
+    """Results that were written down before, and the folder's, which replace them."""
+    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
+    lines += [file.read_text() for file in sorted(runs.rglob(RESULT))]
+    found = {}
+    for one in map(json.loads, lines):
+        found[tuple(str(one[name]) for name in ("task", "model", "strategy", "seed"))] = one
+    return [found[key] for key in sorted(found)]
 
 
-def rows(runs: Path, name: str, metric: str) -> Iterator[tuple[str, ...]]:
+def rows(results: list[dict[str, Any]], metrics: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Simple methods first, then every model by strategy, beside the same from scratch."""
-    found = {tuple(f.relative_to(runs / name).parts): results(f) for f in _folders(runs / name)}
-    for path, given in sorted(found.items(), key=lambda one: (len(one[0]), one[0])):
-        if not given:
-            continue
-        told = next(iter(given.values()))
-        scratch = found.get((path[0], "scratch"), {}) if len(path) > 1 else {}
-        gain = "" if path[-1] == "scratch" else gained(given, scratch, metric)
-        minutes = [one["seconds"] / 60 for one in given.values() if "seconds" in one]
-        time = f"{np.mean(minutes):.1f}" if minutes else ""
-        label = (told["model"], told["strategy"] or "")
-        yield (*label, *numbers(given, metric), gain, str(len(given)), time)
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted({file.parents[1] for file in folder.rglob("result.json")})
-
-
-def numbers(given: Results, metric: str) -> tuple[str, ...]:
-    """The mean and the standard deviation over seeds, of the task's metric on the test part."""
-    values = np.array([one["test"][metric] for one in given.values()])
-    if metric not in SHARES:
-        return (
-            f"{values.mean():.4f}" + (f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""),
+    found: dict[tuple[str, str | None], Results] = {}
+    for one in results:
+        found.setdefault((one["model"], one["strategy"]), {})[one["seed"]] = one
+    for (model, strategy), given in sorted(found.items(), key=lambda item: _place(*item[0])):
+        scratch = found.get((model, "scratch"), {}) if strategy != "scratch" else {}
+        minutes = [one["minutes"] for one in given.values() if "minutes" in one]
+        yield (
+            model,
+            strategy or "",
+            *(spread(given, metric) for metric in metrics),
+            gained(given, scratch, metrics[0]),
+            str(len(given)),
+            f"{np.mean(minutes):.1f}" if minutes else "",
         )
-    percent = 100 * values
-    spread = f" ± {percent.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return (f"{percent.mean():.1f}{spread} %",)
+
+
+def _place(model: str, strategy: str | None) -> tuple[bool, str, int]:
+    return strategy is not None, model, ORDER.index(strategy) if strategy in ORDER else 0
+
+
+def spread(given: Results, metric: str) -> str:
+    """The mean and the standard deviation over seeds, on the test part."""
+    values = np.array([one["test"][metric] for one in given.values() if metric in one["test"]])
+    if not len(values):
+        return ""
+    error = "error" in metric
+    digits, unit = (3, "") if error else (1, " %")
+    values = values if error else 100 * values
+    apart = len(values) > 1 and values.std(ddof=1)
+    return f"{values.mean():.{digits}f}" + (f" ± {apart:.{digits}f}" if apart else "") + unit
 
 
 def gained(given: Results, scratch: Results, metric: str) -> str:
@@ -76,13 +87,18 @@ def table(heads: Iterable[str], body: Iterable[Iterable[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
 
 
-def write_page(runs: Path, tasks: dict[str, Any]) -> None:
+def write_page(runs: Path, tasks: Mapping[str, tuple[str, ...]]) -> None:
+    results = kept(runs)
+    KEPT.write_text("".join(json.dumps(one) + "\n" for one in results))
     lines = [f"{datetime.date.today()}, {processor()}, one thread a run, beside other work.", ""]
-    for name, task in tasks.items():
-        if (runs / name).exists() and (body := list(rows(runs, name, task.metric))):
-            heads = ("model", "strategy", f"test {task.metric.replace('_', ' ')}")
+    for name, metrics in tasks.items():
+        body = list(rows([one for one in results if one["task"] == name], metrics))
+        if body:
+            heads = ("model", "strategy", *(metric.replace("_", " ") for metric in metrics))
             heads += ("points above scratch (95 %)", "seeds", "minutes a run")
-            lines += [f"### {name}", "", *table(heads, body), ""]
+            used = [at for at in range(len(heads)) if any(row[at] for row in body)]
+            short = ([row[at] for at in used] for row in body)
+            lines += [f"### {name}", "", *table([heads[at] for at in used], short), ""]
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     text = "\n".join(lines)
