@@ -122,6 +122,14 @@ def spine(page: Page, served: Server, name: str, length: int) -> tuple[float, fl
     return first, whole
 
 
+def atlas(page: Page) -> float:
+    """Seconds from a run that stands on the page to the pictures of all its heads."""
+    start = time.perf_counter()
+    page.keyboard.press("2")
+    page.wait_for_selector(":nth-match([data-head] canvas, 144)")
+    return time.perf_counter() - start
+
+
 def scrolling(page: Page) -> float:
     """The 95th percentile of the time between frames while all panes are scrolled, in ms."""
     page.evaluate(FRAMES)
@@ -188,6 +196,12 @@ def measure() -> Iterator[tuple[str, str, str]]:
                 wanted = ("2 s", "5 s") if length == 256 else ("", "")
                 yield f"GPT-2, {length:,} tokens: first number", wanted[0], f"{first:.2f} s"
                 yield f"GPT-2, {length:,} tokens: whole spine", wanted[1], f"{whole:.2f} s"
+                if length == 256:
+                    yield (
+                        "GPT-2, 256 tokens: all 144 heads after that",
+                        "3 s",
+                        f"{atlas(page):.2f} s",
+                    )
             count = page.locator("*").count()
             yield "elements of the page at 1,024 tokens", "5,000", f"{count:,}"
             yield "frames while scrolling, 95th percentile", "33 ms", f"{scrolling(page):.1f} ms"
