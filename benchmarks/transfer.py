@@ -65,13 +65,13 @@ def tasks() -> dict[str, Task]:
     right = ("accuracy",)
     found = {
         "banking77-10": Task(classes, few, test, right, 1500, **texts),
-        "banking77": Task(classes, sentences, test, right, 4500, **texts),
+        "banking77": Task(classes, sentences, test, right, 2200, **texts),
         "ewt": Task(
             "tags",
             {"corpus": "ud-ewt", "column": 2, "case": True},
             file_of("ud-ewt", "test"),
             right,
-            1600,
+            1000,
         ),
         "wnut17": Task(
             "tags",
@@ -110,8 +110,9 @@ def tasks() -> dict[str, Task]:
 
 # The recipes of a run --------------------------------------------------------------
 
-RATES = {"scratch": 1e-3, "finetune": 7e-4, "partial": 1e-3, "lora": 3e-3, "read": 7e-4}
-LORA = {"lora_rank": 16, "lora_matrices": "all"}
+RATES = {"muon": 1.5e-3, "adamw": 1e-3}
+"""By optimiser, which is the one of the specimen's own recipe: Muon for bert and gpt."""
+LORA = {"lora_rank": 16, "lora_matrices": "all", "learning_rate": 3e-3}
 READING = {
     "steps": 2000,
     "batch": 32,
@@ -142,11 +143,13 @@ def of_texts(task: Task, model: str, strategy: str, seed: int, folder: Path) -> 
         yield "reading", reading(task, model, seed, folder)
         init = str(folder / "reading" / "model")
     training: Said = {"steps": task.steps, "batch": task.batch, "warmup": task.steps // 10}
-    training |= {"learning_rate": RATES.get(strategy, 1e-3), "final_rate": 0.01, "beta2": 0.999}
+    training |= {"final_rate": 0.01, "beta2": 0.999}
     training |= {"weight_decay": 0.01, "evaluate_every": task.steps, "save_every": task.steps}
     training |= {"validate_on": 100_000, "precision": "fastest"}
     said: Said = {"objective": task.objective, "seed": seed, "data": dict(task.data)}
     own = read_recipe(recipe_file(model))
+    optimiser = own.training.optimiser
+    training |= {"optimiser": optimiser, "learning_rate": RATES[optimiser]}
     half = {"frozen_layers": own.model["layers"] // 2}
     said["training"] = {**training, **{"lora": LORA, "partial": half}.get(strategy, {})}
     said["model"] = {"dropout": 0.1}
