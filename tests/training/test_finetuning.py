@@ -1,6 +1,7 @@
 """Fine-tuning in one call: every task from the data that people have, on small models."""
 
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -107,6 +108,17 @@ def test_the_task_follows_from_the_data(
     again = train(mine / "recipe.toml", tmp_path / "again").model
     for tensor, array in found.model.state.items():
         np.testing.assert_array_equal(again.state[tensor], array)
+
+
+def test_warm_up_is_a_tenth_of_the_steps_that_are_said(data, backbones, tmp_path):
+    """A warm-up that is longer than the run would leave the learning rate near zero."""
+    for steps, warmup in ((None, 18), (20, 2), (5, 0)):
+        said = {} if steps is None else {"steps": steps}
+        out, rows = tmp_path / str(steps), data["texts.jsonl"]
+        found = vs.finetune(backbones["bert"], rows, out=out, batch=2, **said)
+        written = tomllib.loads((out / "recipe.toml").read_text())["training"]
+        assert written["warmup"] == warmup
+        assert written["evaluate_every"] <= written["steps"] == found.step
 
 
 def test_what_a_text_gains_is_told_in_bits_per_byte(data, backbones, tmp_path):

@@ -112,8 +112,8 @@ def _completed(
             if task.name != "text" or "batch" in asked or tried.training.batch == 1:
                 raise
             batch = tried.training.batch // 2
-    steps = max(1, math.ceil(epochs * sizes.steps))
-    every = max(1, math.ceil(steps / max(1, epochs)))
+    steps = tried.training.steps if "steps" in asked else max(1, math.ceil(epochs * sizes.steps))
+    every = min(steps, max(sizes.steps, math.ceil(steps / max(1, epochs))))
     usual = {"learning_rate": _rate(begins), "steps": steps, "batch": tried.training.batch}
     usual |= {"warmup": steps // 10, "beta2": 0.999, "weight_decay": 0.01}
     usual |= {"evaluate_every": every, "save_every": every, "validate_on": sizes.looked_at}
