@@ -40,6 +40,7 @@ def data(tmp_path_factory):
     written = [write_tags(folder), write_questions(folder), write_images(folder)]
     written += [write_series(folder), write_waves(folder), write_texts(folder)]
     (folder / "text.txt").write_text(TEXT * 40)
+    (folder / "days.csv").write_text("date,load\n2020-01-01,3.5\n2020-01-02,4\n")
     for number in range(12):
         sub = folder / "pictures" / ("bright", "dark")[number % 2]
         sub.mkdir(parents=True, exist_ok=True)
@@ -66,11 +67,12 @@ def backbones(data, tmp_path_factory):
     models = {
         "gpt2": vs.create("gpt2", **blocks, context=16, vocabulary=pairs.rows),
         "lstm": vs.create("lstm", layers=1, embedding=16, vocabulary=pairs.rows),
+        "ffnn": vs.create("ffnn", embedding=16, hidden=16, vocabulary=pairs.rows),
         "vit": vs.create("vit", **blocks, image=8, channels=1, patch=4, classes=2),
         "tst": vs.create("tst", **blocks, channels=2, context=8, outputs=2),
     }
     for name, model in models.items():
-        model.tokenizer = pairs if name in ("gpt2", "lstm") else None
+        model.tokenizer = pairs if name in ("gpt2", "lstm", "ffnn") else None
         model.save(made / name)
     return {folder.name: folder for folder in made.iterdir()} | {"patchtst": "family:patchtst"}
 
@@ -119,6 +121,30 @@ def test_warm_up_is_a_tenth_of_the_steps_that_are_said(data, backbones, tmp_path
         written = tomllib.loads((out / "recipe.toml").read_text())["training"]
         assert written["warmup"] == warmup
         assert written["evaluate_every"] <= written["steps"] == found.step
+
+
+def test_a_family_by_its_name_starts_from_nothing(data, tmp_path):
+    """Also where its name is that of a model at Hugging Face."""
+    small = {"layers": 1, "heads": 2, "embedding": 8, "vocabulary": 200}
+    found = vs.finetune("family:gpt2", data["texts.jsonl"], out=tmp_path, **small, **QUICK)
+    assert found.model.config.embedding == 8
+
+
+def test_a_model_of_pairs_reads_two_texts_at_a_time(data, backbones, tmp_path, capsys):
+    found = vs.finetune(
+        backbones["bert"], data["texts.jsonl"], second="second", out=tmp_path / "mine", **QUICK
+    )
+    said = [part for part in found.view() if isinstance(part, str)]
+    assert f'vesalius classify {found.folder} "a text" "a second text"' in said
+    with pytest.raises(WrongKind, match="trained on pairs of texts; expected those, got single"):
+        vs.classify(found.folder, ["her card"])
+    rows = [("her card", "his wallet"), ("the rate", "the euro")]
+    pairs = [text for row in rows for text in row]
+    cli(["classify", str(found.folder), *pairs, "--json"], standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert told == [one.to_json() for one in vs.classify(found.folder, rows)]
+    with pytest.raises(WrongKind, match="two of a pair one after the other, got 3 texts"):
+        cli(["classify", str(found.folder), *pairs[:3]], standalone_mode=False)
 
 
 def test_what_a_text_gains_is_told_in_bits_per_byte(data, backbones, tmp_path):
@@ -287,7 +313,13 @@ def test_kinds_are_told_by_names_and_first_lines(tmp_path, data):
         ("bert", "pictures", {}, WrongKind, "image-classes needs a model of vit"),
         ("vit", "text.txt", {}, WrongKind, "next-token or mlm needs a model of .*, bert"),
         ("tst", "waves.npy", {}, WrongKind, "forecast needs a model of patchtst"),
+        ("ffnn", "texts.jsonl", {"label": "label"}, WrongKind, "text-classes needs a model of rnn"),
+        ("bert", "days.csv", {}, UnusableData, "like a series along time, .* models of patchtst"),
         ("vit", "pictures", {"label": "x"}, ImpossibleSetting, "label is for a table of texts"),
+        (
+            *("bert", "texts.jsonl", {"task": "text", "label": "label"}, ImpossibleSetting),
+            "label is for task classes, labels, values; not for task text",
+        ),
         ("bert", "names.conll", {"label": "tag"}, ImpossibleSetting, "the number of a column"),
         ("bert", "nowhere.csv", {}, UnknownCorpus, "there is no file or folder"),
         ("patchtst", "waves.npy", {}, WrongLength, "look-back and horizon, 336"),

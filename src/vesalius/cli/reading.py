@@ -41,22 +41,25 @@ def classify(
 ) -> None:
     """The classes of TEXTs, or of images or series in FILEs, by MODEL, with probabilities.
 
-    A model of texts that `vesalius finetune` made tells classes, several labels, or a value. A vit
-    reads .png, .jpg and .npy, a tst .ts, .csv and .npy. Numbers are scaled as in training. Images
-    of another size are resized, bilinear, to the model's; colours become grey where it reads grey.
-    What was done is said.
+    A model of texts that `vesalius finetune` made tells classes, several labels, or a value; one of
+    pairs reads its TEXTs two by two. A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy.
+    Numbers are scaled as in training. Images of another size are resized, bilinear, to the model's;
+    colours become grey where it reads grey. What was done is said.
 
     Example: vesalius classify vit shoe.png --top 3
     """
     from vesalius.inputs import reads_arrays
     from vesalius.tasks.classification import classify as run
-    from vesalius.tasks.labelling import texts_of
+    from vesalius.tasks.labelling import as_read, texts_of
 
     loaded = load(model)
     if bool(given) == (file is not None):
         raise click.UsageError("expected TEXT or FILE, or --file with texts, one of them")
     if not reads_arrays(loaded):
-        texts: Any = list(given) if file is None else texts_of(loaded, file, column, lines_of)
+        if file is None:
+            texts: Any = as_read(loaded, given)
+        else:
+            texts = texts_of(loaded, file, column, lines_of)
         results: Any = run(loaded, texts, raw, invert)
         if as_json:
             return terminal.show_json([result.to_json(top) for result in results])

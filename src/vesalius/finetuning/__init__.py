@@ -126,8 +126,9 @@ def finetune(
     corpus, other = (_placed(name, one, folder, begins) for name, one in _both(data, valid))
     assert corpus is not None
     asked = task_for(corpus, begins.name, begins.family.name, task, columns)
+    chosen = columns_of(asked, columns)
     if asked.kind == "table" and asked.name == "text":
-        column = columns.pop("text", "text")
+        column = chosen.pop("text", "text")
         corpus = str(given.texts_of(read_table(training_file(corpus)), column, folder))
     sections = _sections(asked, begins.config, settings)
     if begins.model is not None:
@@ -145,7 +146,7 @@ def finetune(
         "strategy": None if strategy == "finetune" else arguments.text("strategy", strategy),
         "seed": arguments.whole("seed", seed, least=0),
         "model": sections["model"],
-        "data": {"corpus": corpus, **held, **columns_of(asked, columns), **sections["data"]},
+        "data": {"corpus": corpus, **held, **chosen, **sections["data"]},
         "training": {**asked.training, **sections["training"]},
     }
     said = changed({key: value for key, value in said.items() if value is not None}, changes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from vesalius import naming
 from vesalius.errors import WrongKind
-from vesalius.families import HUB_NAMES, configuration, family_of
+from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.families.family import Family
 from vesalius.model import Model, ModelLike, loaded
@@ -23,7 +23,7 @@ class Backbone:
     @classmethod
     def of(cls, given: ModelLike) -> "Backbone":
         found = naming.find(given) if isinstance(given, str) else None
-        if found is not None and found.kind in ("family", "size") and found.name not in HUB_NAMES:
+        if found is not None and found.kind in ("family", "size"):
             return cls(found.name, configuration(found.name), None)
         model = loaded(given)
         if isinstance(given, str) and found is not None and found.kind != "folder":

@@ -141,7 +141,7 @@ class FineTunedSeeds(Shown):
 
 def commands(task: Task, folder: Path, data: str) -> Iterator[str]:
     """What to run next."""
-    suffix = Path(data).suffix or ".ts"
+    suffix = Path(data).suffix or {"words": ".conll"}.get(task.kind, ".ts")
     filled = {"folder": shlex.quote(str(folder)), "data": shlex.quote(data), "suffix": suffix}
     for line in (*task.then, "explore {folder}"):
         yield f"vesalius {line.format(**filled)}"

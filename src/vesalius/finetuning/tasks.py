@@ -5,7 +5,7 @@ its usual settings, and what to run afterwards. Which families serve is said in 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ _LABELLED: dict[str, Any] = {
     "columns": {name: name for name in ("text", "label", "second", "group")},
     "suits": _dropped,
 }
+_PAIRS = ('classify {folder} "a text" "a second text"', "evaluate {folder} other-texts.csv")
 _READ: dict[str, Any] = {"name": "text", "examples": "tokens", "suits": _dropped}
 _READ |= {"epochs": 3, "compared": True}
 _NEXT: dict[str, Any] = {
@@ -196,9 +197,27 @@ def task_for(
     if not served:
         raise _unserved(fitting, named, family)
     alike = [task for task in served if task.kind == served[0].kind]
-    if len(alike) == 1:
-        return alike[0]
-    name = CHOICES[alike[0].kind](corpus, columns)
+    having = [t for t in fitting if t.kind == alike[0].kind and columns.keys() <= t.columns.keys()]
+    if having and not any(task in alike for task in having):
+        raise _unserved(having, named, family)
+    found = alike[0] if len(alike) == 1 else _chosen(alike, corpus, columns, fitting[0])
+    return replace(found, then=_PAIRS) if "second" in columns else found
+
+
+def _chosen(
+    alike: Sequence[Task], corpus: str, columns: Mapping[str, str], likeliest: Task
+) -> Task:
+    """The task of several that data are for; what they look like is said if they are for none."""
+    try:
+        name = CHOICES[alike[0].kind](corpus, columns)
+    except UnusableData as error:
+        if likeliest.kind == alike[0].kind:
+            raise
+        kind, _, _ = KINDS[likeliest.kind].partition(":")
+        families = ", ".join(likeliest.learns.families)
+        raise UnusableData(
+            f"{error}. It looks like {kind}, for which there are models of {families}"
+        ) from error
     return next((task for task in alike if task.name == name), alike[0])
 
 
@@ -220,7 +239,12 @@ def columns_of(task: Task, columns: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option, given in columns.items():
         if option not in task.columns:
-            kinds = dict.fromkeys(KINDS[one.kind] for one in TASKS if option in one.columns)
+            those = [one for one in TASKS if option in one.columns]
+            kinds = dict.fromkeys(KINDS[one.kind] for one in those)
+            if names := dict.fromkeys(one.name for one in those if one.kind == task.kind):
+                raise ImpossibleSetting(
+                    f"{option} is for task {', '.join(names)}; not for task {task.name}"
+                )
             raise ImpossibleSetting(
                 f"{option} is for {'; or '.join(kinds)}; not for {KINDS[task.kind]}"
             )

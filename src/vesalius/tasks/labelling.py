@@ -118,6 +118,8 @@ def label_logits(
     pairs = [isinstance(text, tuple) for text in texts]
     if any(pairs) and not all(pairs):
         raise WrongKind("expected texts, or pairs of texts; got some of each")
+    if _reads_pairs(model) and not any(pairs):
+        raise WrongKind("this model was trained on pairs of texts; expected those, got single ones")
     firsts = [arguments.text("a text", t[0] if isinstance(t, tuple) else t) for t in texts]
     seconds = [arguments.text("a second text", t[1]) for t in texts if isinstance(t, tuple)]
     room = model.preprocessing.get("length") or context_of(model)
@@ -135,6 +137,23 @@ def label_logits(
     return logits, told
 
 
+def _reads_pairs(model: Model) -> bool:
+    """Whether a model was trained on pairs of texts."""
+    return bool(model.preprocessing.get("second"))
+
+
+def as_read(model: Model, given: Sequence[str]) -> list[Text]:
+    """Texts in a row as a model reads them: one by one, or two and two."""
+    if not _reads_pairs(model):
+        return list(given)
+    if len(given) % 2:
+        raise WrongKind(
+            f"this model was trained on pairs of texts; expected the two of a pair one after the "
+            f"other, got {counted(len(given), 'text')}"
+        )
+    return list(zip(given[::2], given[1::2], strict=True))
+
+
 def texts_of(
     model: Model, file: str, column: str | None, lines: Callable[[str], list[str]]
 ) -> list[Text]:
@@ -145,7 +164,7 @@ def texts_of(
         return list(lines(file))
     table, kept = read_table(file), model.preprocessing
     texts = [str(cell) for cell in table.cells(column or kept.get("text") or "text")]
-    if not kept.get("second"):
+    if not _reads_pairs(model):
         return list(texts)
     return list(zip(texts, map(str, table.cells(kept["second"])), strict=True))
 
