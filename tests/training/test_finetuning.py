@@ -232,6 +232,11 @@ def test_reading_without_labels_comes_first_and_labels_follow(data, backbones, t
         found = vs.finetune(out, data[second], out=tmp_path / f"{out.name}-2", **QUICK)
         assert found.task.name == "classes"
         assert found.backbone == str(out / "model")
+        # Each has the heads of its task alone, and can be measured by them.
+        assert vs.evaluate(out, data[first]).numbers.keys() == read.numbers.keys()
+        assert "mean_squared_error" not in vs.evaluate(found.folder, data[second]).numbers
+        if family == "vit":
+            assert (read.model.config.classes, found.model.config.masked_patch_head) == (0, False)
 
 
 def test_transformers_predicts_the_same_words_and_spans(data, backbones, tmp_path):

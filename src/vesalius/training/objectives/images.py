@@ -67,7 +67,7 @@ class ImageObjective(Objective):
             digest.hexdigest(),
             preprocessing={
                 **kept,
-                "names": train.names,
+                **({"names": train.names} if self.classes else {}),
                 **self.changed(data, KEPT),
                 **self.remembered(recipe, split),
             },
@@ -220,12 +220,14 @@ OBJECTIVES: tuple[Objective, ...] = (
         title="masked patches, by squared error",
         losses=("patches",),
         settings={"masked_patch_head": True},
+        defaults={"classes": 0},
         heads=("mask_token", "patch_head"),
     ),
     ImageClasses(
         name="image-classes",
         title="the class of an image",
         losses=("classes",),
+        defaults={"masked_patch_head": False},
         heads=("class_head",),
     ),
 )

@@ -71,7 +71,7 @@ class SeriesObjective(Objective):
             digest.hexdigest(),
             preprocessing={
                 **kept,
-                "names": train.names,
+                **({"names": train.names} if self.classes else {}),
                 **self.changed(data, KEPT),
                 **self.remembered(recipe, split),
             },
