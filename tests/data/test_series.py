@@ -126,6 +126,8 @@ def test_a_first_column_of_numbers_is_a_channel(tmp_path):
         ("x,y\n1,-inf\n", NotFinite, "column 'y': expected a number, got '-inf'"),
         ("x,y\n1,1e39\n", NotFinite, "column 'y': expected a number, got '1e39'"),
         ("x;y\n1;2\n", UnusableData, "no column of numbers; expected some, separated by commas"),
+        ("date,x,x\n2020-01-01,1,2\n", UnusableData, "has the column 'x' twice; expected diff"),
+        ("2020-01-01,1\n2020-01-02,2\n", UnusableData, "starts with numbers; expected the colu"),
     ],
 )
 def test_a_table_that_cannot_be_used_says_where_and_why(tmp_path, text, error, message):

@@ -40,12 +40,30 @@ def test_wide_and_long_tables_and_arrays_hold_the_same_series(tmp_path):
         (("2023-10-31", "2023-11-30"), ["2023-12-30"]),
         (("2024-10-01", "2024-11-01"), ["2024-12-01", "2025-01-01", "2025-02-01"]),
         (("2023-12-31", "2024-12-31"), ["2025-12-31"]),
+        (("20240228", "20240229"), ["20240301"]),
+        (("1998", "1999"), ["2000", "2001"]),
+        (("0.5", "0.75"), ["1", "1.25"]),
         (("week 1", "week 2"), ["1", "2"]),
         ((), ["1"]),
     ],
 )
 def test_the_times_that_follow_keep_the_step(times, after):
     assert Timeline(np.zeros((2, 1)), ("a",), times).after(len(after)) == after
+
+
+def test_numbers_and_dates_without_signs_are_times_too(tmp_path):
+    """A long table is put in their order, 2 before 10; as text it would be another."""
+    for times in (range(1, 13), range(20240101, 20240113)):
+        found = read_timeline(wide(tmp_path / "wide.csv", times))
+        assert (found.names, found.times) == (("a", "b"), tuple(map(str, times)))
+        rows = [f"{n},{t},{10 * i if n == 'b' else i}" for i, t in enumerate(times) for n in "ab"]
+        (tmp_path / "long.csv").write_text("\n".join(["unique_id,ds,y", *rows[::-1]]))
+        long = read_timeline(tmp_path / "long.csv")
+        assert long.times == found.times
+        np.testing.assert_array_equal(long.values[:, ::-1], found.values)
+    unnamed = [f"{i},{10 * i}" for i in range(5)]
+    (tmp_path / "INDEX.CSV").write_text("\n".join([",a", *unnamed]))  # as pandas writes it
+    assert read_timeline(tmp_path / "INDEX.CSV").names == ("a",)
 
 
 def test_parts_are_those_of_the_published_code():
@@ -67,12 +85,25 @@ def test_what_cannot_be_forecast_is_refused(tmp_path):
     cases = {
         "a gap of 2 days, 0:00:00 after 2024-01-06": lambda f: wide(f, gap),
         "expected dates that ascend": lambda f: wide(f, [*DAYS, "2024-01-03"]),
+        "2024-01-03 follows 2024-01-04; expected": lambda f: wide(
+            f, [*DAYS[:2], DAYS[3], *DAYS[2:]]
+        ),
+        "a gap of 2.0 after 6, where steps are of 1.0": lambda f: wide(f, [1, 2, 3, 4, 5, 6, 8]),
+        "a gap of 2 days, 0:00:00 after 20240102": lambda f: wide(
+            f, [20240101, 20240102, 20240104, 20240105]
+        ),
+        "'01/31/2024' is not known to be a time; expected dates as in 2024-01-31": lambda f: wide(
+            f, ["01/31/2024", "02/01/2024"]
+        ),
+        "some dates have a time zone": lambda f: wide(f, ["2024-01-01", "2024-01-02T00:00:00Z"]),
         "column 'b': expected a number, got ''": lambda f: wide(f, cells=["2024-01-01,1,"]),
     }
     long = {
         "'b' has no value at 2024-01-02": ["a,2024-01-01,1", "a,2024-01-02,2", "b,2024-01-01,1"],
         "line 3, column 'y': expected a number": ["a,2024-01-01,1", "a,2024-01-02,?"],
         "has 2024-01-01 twice": ["a,2024-01-01,1", "a,2024-01-01,2"],
+        "'1/2/24' is not known to be a time": ["a,1/1/24,1", "a,1/2/24,2"][::-1],
+        "line 2: field larger than": [f'a,"{"x" * 200_000}'],
     }
     for message, make in cases.items():
         with pytest.raises(VesaliusError, match=message):

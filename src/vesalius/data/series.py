@@ -8,6 +8,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +30,9 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
+
+TIMES = ("date", "datetime", "ds", "time", "timestamp", "year", "")
+"""What a first column of times is called, whatever it holds; pandas calls its index nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,27 +182,42 @@ def _numbers(cells: Sequence[str] | Sequence[Sequence[str]]) -> Array | None:
         return None
 
 
+def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
+    """The rows of a table with commas, and the lines that they end in; empty ones are left out."""
+    reader = csv.reader(io.StringIO(_text(Path(path))))
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise BrokenFile(f"{path}, line {reader.line_num}: {error}") from error
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date, or a date and a time, as ISO 8601 writes them."""
+    try:
+        return bool(datetime.fromisoformat(text.strip()))
+    except ValueError:
+        return False
+
+
 def read_csv(path: str | Path, label: str | None = None) -> Table:
     """One long series from a table with a line of names.
 
-    A first column in which nothing is a number holds dates or times, and is left out; so is the
-    column that holds labels.
+    A first column that is called date or the like, or in which nothing is a number, holds times,
+    and is left out; so is the column that holds labels.
     """
-    path = Path(path)
-    reader = csv.reader(io.StringIO(_text(path)))
-    try:
-        rows = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise BrokenFile(f"{path}, line {reader.line_num}: {error}") from error
+    rows = read_rows(path)
     if len(rows) < 2:
         raise EmptyCorpus(f"{path} holds no rows; expected a line of names and lines of numbers")
     names = [name.strip() for name in rows.pop(0)[1]]
-    if _numbers(names) is not None:
+    headless = names[1:] and is_date(names[0]) and _numbers(names[1:]) is not None
+    if headless or _numbers(names) is not None:
         raise UnusableData(f"{path} starts with numbers; expected the columns' names there")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UnusableData(f"{path} has the column {min(twice)!r} twice; expected different names")
     for line, row in rows:
         if len(row) != len(names):
             raise UnusableData(f"{path}, line {line}: expected {len(names)} cells, got {len(row)}")
-    dated = all(_numbers([row[0]]) is None for _, row in rows)
+    dated = names[0].lower() in TIMES or all(_numbers([row[0]]) is None for _, row in rows)
     chosen = [name for name in names[dated:] if name != label]
     if label is not None and label not in names:
         raise UnusableData(f"{path} has no column {label!r}; {nearest(label, names)}")
@@ -207,7 +226,7 @@ def read_csv(path: str | Path, label: str | None = None) -> Table:
     places = [names.index(name) for name in chosen]
     values = _numbers([[row[place] for place in places] for _, row in rows])
     if values is None or not np.isfinite(values).all():
-        raise _not_a_number(path, rows, {place: names[place] for place in places})
+        raise _not_a_number(Path(path), rows, {place: names[place] for place in places})
     if label is None:
         return Table(values, tuple(chosen))
     labels = [(line, row[names.index(label)].strip()) for line, row in rows]
@@ -218,8 +237,7 @@ def read_csv(path: str | Path, label: str | None = None) -> Table:
 
 def has_column(path: str | Path, name: str) -> bool:
     """Whether a table has a column of this name."""
-    first = next(csv.reader(io.StringIO(_text(Path(path)))), [])
-    return name in [column.strip() for column in first]
+    return any(name in [column.strip() for column in row] for _, row in read_rows(path)[:1])
 
 
 def _not_a_number(

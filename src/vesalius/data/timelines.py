@@ -5,13 +5,11 @@ follow each other in time; windows to validate and test on look back into the pa
 published. Values are scaled by the training part alone.
 """
 
-import csv
-import io
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -34,6 +32,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
+from vesalius.views import counted
 
 LONG = ("unique_id", "ds", "y")
 """The columns of a long table: which series, when, how much."""
@@ -57,10 +56,12 @@ class Timeline:
 
     def after(self, count: int) -> list[str]:
         """The times that follow; numbers from 1 where times are unknown or keep no step."""
-        read = _dates(self.times[-3:])
+        read = _moments(self.times[-3:])
         if read is None or len(read) < 2:
             return [str(step) for step in range(1, count + 1)]
         step, shown = read[-1] - read[-2], _format(self.times[-1])
+        if isinstance(step, float):
+            return [f"{read[-1] + k * step:.15g}" for k in range(1, count + 1)]
         if step.days >= 28 and all(when.day == read[-1].day for when in read):
             months = round(step.days / 30.44)
             return [_later(read[-1], months * k).strftime(shown) for k in range(1, count + 1)]
@@ -76,17 +77,21 @@ def _later(when: datetime, months: int) -> datetime:
 
 def _format(text: str) -> str:
     """How a date is written; the dates that follow it are written alike."""
-    if len(text) == 10:
-        return "%Y-%m-%d"
+    if len(text) in (8, 10):
+        return "%Y%m%d" if text.isdecimal() else "%Y-%m-%d"
     between = "T" if "T" in text else " "
     return f"%Y-%m-%d{between}%H:%M" + (":%S" if text.count(":") > 1 else "")
 
 
-def _dates(times: Sequence[str]) -> list[datetime] | None:
-    try:
+def _moments(times: Sequence[str]) -> list[Any] | None:
+    """Times as dates, or as numbers; None where some are neither."""
+    if all(map(series.is_date, times)):
         return [datetime.fromisoformat(text) for text in times]
+    try:
+        numbers = [float(text) for text in times]
     except ValueError:
         return None
+    return numbers if all(map(math.isfinite, numbers)) else None
 
 
 def read_timeline(source: str | os.PathLike[str] | Any) -> Timeline:
@@ -96,20 +101,20 @@ def read_timeline(source: str | os.PathLike[str] | Any) -> Timeline:
     path = Path(source)
     if not path.exists():
         (path,) = parts.located(str(source), "series", lambda file: file.suffix == ".csv")
-    if path.suffix == ".npy":
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
         return _of_array(read_array(path), str(path))
-    if path.suffix != ".csv" or not path.is_file():
+    if suffix != ".csv" or not path.is_file():
         raise WrongKind(
             f"{path} cannot be read as a series along time; expected a .csv file, wide with a "
             f"column of dates or long with {', '.join(LONG)}, or a .npy file, channels x time"
         )
     if all(series.has_column(path, name) for name in LONG):
         return _read_long(path)
-    table = series.read_csv(path)
-    rows = [row for row in csv.reader(io.StringIO(path.read_text("utf-8-sig"))) if row][1:]
-    dated = len(rows[0]) > len(table.names)
-    times = tuple(row[0].strip() for row in rows) if dated else ()
-    _require_steady(str(path), times)
+    table, rows = series.read_csv(path), series.read_rows(path)[1:]
+    dated = len(rows[0][1]) > len(table.names)
+    times = tuple(row[0].strip() for _, row in rows) if dated else ()
+    _require_steady(str(path), times, _readable(str(path), times))
     return Timeline(table.values, table.names, times)
 
 
@@ -132,14 +137,12 @@ def _of_array(given: Any, name: str) -> Timeline:
 
 def _read_long(path: Path) -> Timeline:
     """A table of a row for each series and time; all series have the same times."""
-    reader = csv.reader(io.StringIO(path.read_text("utf-8-sig")))
-    heads = [name.strip() for name in next(reader)]
+    (_, first), *rows = series.read_rows(path)
+    heads = [name.strip() for name in first]
     places = [heads.index(name) for name in LONG]
     found: dict[str, dict[str, float]] = {}
-    for row in reader:
-        where = f"{path}, line {reader.line_num}"
-        if not row:
-            continue
+    for line, row in rows:
+        where = f"{path}, line {line}"
         if len(row) <= max(places):
             raise BrokenFile(f"{where}: expected {', '.join(LONG)}, got {len(row)} cells")
         name, when, text = (row[place].strip() for place in places)
@@ -154,33 +157,44 @@ def _read_long(path: Path) -> Timeline:
         found[name][when] = value
     if not found:
         raise UnusableData(f"{path} holds no rows; expected some of {', '.join(LONG)}")
-    times = sorted({when for one in found.values() for when in one})
+    every = {when: None for one in found.values() for when in one}
+    moments = dict(zip(every, _readable(str(path), tuple(every)), strict=True))
+    times = sorted(every, key=moments.__getitem__)
     for name, one in found.items():
         if missing := [when for when in times if when not in one]:
             raise UnusableData(
-                f"{path}: {name!r} has no value at {missing[0]} ({len(missing)} such gaps), but "
-                f"others have; fill the gaps, or give the series in files of their own"
+                f"{path}: {name!r} has no value at {missing[0]}, but others have "
+                f"({counted(len(missing), 'gap')}); fill it, or give each series a file of its own"
             )
-    _require_steady(str(path), times)
+    _require_steady(str(path), times, [moments[when] for when in times])
     values = np.array([[one[when] for one in found.values()] for when in times], np.float32)
     return Timeline(values, tuple(found), tuple(times))
 
 
-def _require_steady(path: str, times: Sequence[str]) -> None:
-    """Refuse dates that do not ascend, or leave one out."""
-    read = _dates(times)
-    if read is None or len(read) < 3:
-        return
-    try:
-        steps = [b - a for a, b in pairwise(read)]
-    except TypeError as error:
-        raise UnusableData(f"{path}: some dates have a time zone, others none") from error
-    usual = timedelta(seconds=median(step.total_seconds() for step in steps))
+def _readable(path: str, times: Sequence[str]) -> list[Any]:
+    """Times as dates or numbers, which can be ordered; others are refused."""
+    found = _moments(times)
+    if found is None:
+        strange = next(text for text in times if not series.is_date(text))
+        raise UnusableData(
+            f"{path}: {strange!r} is not known to be a time; expected dates as in 2024-01-31 or "
+            f"2024-01-31 13:00, or numbers in all rows"
+        )
+    if len({getattr(when, "tzinfo", None) is None for when in found}) > 1:
+        raise UnusableData(f"{path}: some dates have a time zone, others none")
+    return found
+
+
+def _require_steady(path: str, times: Sequence[str], moments: Sequence[Any]) -> None:
+    """Refuse times that do not ascend, or leave one out."""
+    steps: list[Any] = [b - a for a, b in pairwise(moments)]
     for row, step in enumerate(steps):
-        if step <= timedelta(0):
+        if step <= type(step)():
             raise UnusableData(
                 f"{path}: {times[row + 1]} follows {times[row]}; expected dates that ascend"
             )
+    usual: Any = median(steps) if steps else None
+    for row, step in enumerate(steps):
         if step > 1.5 * usual:
             raise UnusableData(
                 f"{path}: there is a gap of {step} after {times[row]}, where steps are of {usual}; "
