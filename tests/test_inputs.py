@@ -331,6 +331,14 @@ def test_what_is_no_series_is_refused(tst, given, error, message):
         dissect(tst, given)
 
 
+@pytest.mark.parametrize("kind", ["U1", "M8[s]", "complex64"])
+def test_a_file_of_an_array_without_numbers_is_refused(vit, tst, tmp_path, kind):
+    for model, shape in ((vit, PIXELS.shape), (tst, (4, 5))):
+        np.save(tmp_path / "a.npy", np.zeros(shape, kind))
+        with pytest.raises(WrongKind, match="as an array of numbers; got one of"):
+            dissect(model, tmp_path / "a.npy")
+
+
 def test_lists_and_tensors_are_arrays_too(vit, tst):
     expected = dissect(vit, PIXELS)["z"]
     for given in (PIXELS.tolist(), torch.tensor(PIXELS), PIXELS.astype(np.int64)):

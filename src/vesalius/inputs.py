@@ -135,9 +135,10 @@ def read_inputs(
         if file.suffix.lower() != ".npy":
             reader = _series_file if _is_series(model.config) else _picture_file
             return reader(model, file, raw, invert)
-        array, source = read_array(file), str(file)
+        given, source = read_array(file), str(file)
     else:
-        array, source = _array(given, f"{what}: {axes}"), ""
+        source = ""
+    array = _array(given, f"{what}: {axes}")
     if not array.size:
         raise EmptySequence(f"expected {what}: {axes}; got an array of {_shape(array)}")
     if _is_series(model.config):
@@ -288,8 +289,8 @@ def read_pixels(model: Model, given: "Source", invert: bool = False) -> Input:
     if isinstance(given, str | os.PathLike) and Path(given).suffix.lower() in SUFFIXES:
         picture, source = read_picture(Path(given), None, 1, invert), str(given)
     else:
-        named = isinstance(given, str | os.PathLike)
-        array = read_array(given) if named else _array(given, "an image: height x width")  # type: ignore[arg-type]
+        given = read_array(Path(given)) if isinstance(given, str | os.PathLike) else given
+        array = _array(given, "an image: height x width")
         if array.dtype.kind not in "iu" or not array.size or array.min() < 0 or array.max() > 255:
             raise WrongKind("expected an image as bytes, 0 to 255: height x width x channels")
         picture, source = from_bytes(array.astype(np.uint8), None, 1, invert), ""
