@@ -153,6 +153,7 @@ def test_files_that_are_no_picture_or_series_are_refused(client, served):
         ("vit", b"", "the file is empty"),
         ("vit", bomb(10_000), "expected at most 67,108,864 in all"),
         ("igpt", bomb(30_000), "expected at most 67,108,864 in all"),
+        ("gpt", b"no picture", "this gpt2 reads text, not files"),
     )
     for model, data, said in wrong:
         answer = uploaded(client, model, data, "../../a.txt")

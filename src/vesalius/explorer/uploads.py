@@ -78,6 +78,8 @@ class Uploads:
         """What a file holds, ready for a model; a complaint calls the file by its own name."""
         upload = self[key]
         reads = family_of(model.config).reads
+        if reads == "text":
+            raise WrongKind(f"this {model.family} reads text, not files")
         what, _, suffixes = FILES["series" if reads == "series" else "images"]
         if upload.suffix not in suffixes:
             raise WrongKind(f"{upload.name} is no {_kind(what)}; {_expected(model)}")
