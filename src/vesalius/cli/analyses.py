@@ -57,7 +57,7 @@ plot_option = click.option(
     "cuts",
     multiple=True,
     metavar="STEP",
-    help="Set a step to zero first, as P[3,4]; several, one by one.",
+    help="Set a step to zero first, as P[3,4], or to a value, as P[3,4]=1; several, one by one.",
 )
 def unfold(
     model: str,
@@ -76,10 +76,10 @@ def unfold(
     """
     from vesalius.analyses.unfolding import unfold as run
     from vesalius.dissection import dissect
-    from vesalius.edits.values import zero
+    from vesalius.edits import notation
 
     loaded = load(model)
-    trace = dissect(loaded, input_of(loaded, text), edit=dict.fromkeys(cuts, zero))
+    trace = dissect(loaded, input_of(loaded, text), edit=notation.read(cuts))
     found = run(trace, step, *at, top=top)
     terminal.show_result(found, as_json)
 

@@ -15,8 +15,13 @@ from vesalius.cli.options import complete_models, extra_option, json_option, loa
 @click.argument("b", shell_complete=complete_models)
 @click.argument("text", required=False)
 @click.option("--text-b", metavar="TEXT", help="What B reads, if that is another text.")
-@click.option("--cut-a", multiple=True, metavar="STEP", help="Set a step of A to zero, as P[3,4].")
-@click.option("--cut-b", multiple=True, metavar="STEP", help="Set a step of B to zero.")
+@click.option(
+    "--cut-a",
+    multiple=True,
+    metavar="STEP",
+    help="Set a step of A to zero, as P[3,4], or to a value, as P[3,4]=1.",
+)
+@click.option("--cut-b", multiple=True, metavar="STEP", help="The same of B.")
 @click.option("--number", metavar="CELL", help="One number of both alone, as 'mu[3,4](2, 1)'.")
 @click.option(
     "--dtype",
@@ -60,7 +65,7 @@ def diff(
     Example: vesalius diff gpt gpt "He shook his" --text-b "He opened his"
     """
     from vesalius.analyses.differences import diff as run
-    from vesalius.edits.values import zero
+    from vesalius.edits import notation
 
     first = load(a)
     second = first if a == b else load(b)
@@ -68,8 +73,8 @@ def diff(
         first,
         second,
         None if text is None else input_of(first, text),
-        dict.fromkeys(cut_a, zero),
-        dict.fromkeys(cut_b, zero),
+        notation.read(cut_a),
+        notation.read(cut_b),
         dtype,
         text_b=None if text_b is None else input_of(second, text_b),
         tolerance=tolerance,
