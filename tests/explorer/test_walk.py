@@ -10,6 +10,11 @@ import vesalius as vs
 from vesalius.equations import REGISTRY
 
 SECONDS = 60
+UNSIZED = """sheet => [...sheet.querySelectorAll("[class*=reset-size]")]
+    .filter(one => !/reset-size(\\d+) size\\1\\b/.test(one.className))
+    .filter(one => getComputedStyle(one).fontSize === getComputedStyle(one.parentElement).fontSize)
+    .map(one => one.className)"""
+"""Indices as large as their letters: KaTeX's styles have no rule for their size."""
 TEXT = "It was a dark"
 FOCUS = """() => {
   const here = document.activeElement;
@@ -122,6 +127,7 @@ def test_every_equation_is_typeset_and_leads_to_its_steps(page):
     assert {entry.number for entry in REGISTRY.values()} >= set(range(1, 68))
     assert rows.evaluate_all("all => all.every((one) => one.querySelector('.katex-html'))")
     expect(sheet.locator(".katex-error")).to_have_count(0)
+    assert sheet.evaluate(UNSIZED) == []
     sheet.get_by_label("search the equations").fill("residual")
     expect(rows).not_to_have_count(len(REGISTRY))
     sheet.get_by_label("search the equations").fill("(26)")
