@@ -284,7 +284,7 @@ def cost(
 ) -> Cost:
     """What a named size, a family or a model costs: operations by equation, memory of training.
 
-    That is on ``batch`` sequences of ``length``, its longest unless said.
+    That is on ``batch`` sequences of ``length``, its longest by default.
     """
     config, name, _ = described(model)
     config = config.change(**changes)

@@ -185,7 +185,7 @@ class Trace(Mapping[str, Array], Shown):
             return [None, *(-float(np.log2(odds[id, i])) for i, id in enumerate(self.ids[1:]))]
 
     def likeliest(self, count: int = 10, position: int = -1) -> list[tuple[int, str, float]]:
-        """The likeliest words after a token (masked models: at it), the last unless said."""
+        """The likeliest words after a token (masked models: at it), the last by default."""
         count = arguments.whole("count", count, least=0)
         odds = self._distribution()
         n = odds.shape[1]

@@ -30,7 +30,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 Single precision is given room for the sums of large models."""
 
 LENGTH = 12
-"""Tokens of the input, unless said."""
+"""Tokens of the input, by default."""
 PEERS = ("equations", "transformers", "keras")
 
 
@@ -105,7 +105,7 @@ def verify(
 ) -> Verification:
     """Run the equations, the network and, if asked, a peer on the same random input.
 
-    That has ``length`` tokens: 12 unless said, or as many as the model reads where those are fewer.
+    That has ``length`` tokens: 12 by default, or as many as the model reads where those are fewer.
     """
     if against not in PEERS:
         raise WrongKind(f"cannot verify against {against!r}; expected one of {', '.join(PEERS)}")

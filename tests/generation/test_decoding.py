@@ -210,7 +210,7 @@ def test_an_image_begins_from_nothing():
     got = generate(model, None, 9)
     assert got.ids == generate(model, [4], 9).ids
     assert got.text == ""
-    assert vesalius.generate(model).ids == got.ids  # the whole picture, unless said
+    assert vesalius.generate(model).ids == got.ids  # the whole picture by default
     rest = generate(model, [3, 1, 2])
     assert len(rest.ids) == 6
     assert rest.ids == generate(model, [4, 3, 1, 2]).ids  # pixels follow what it starts from

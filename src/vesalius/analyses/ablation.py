@@ -1,6 +1,6 @@
 """Ablation: what a word or class is worth without each of some steps.
 
-One step after the other is replaced, by zeros unless said, and the target is read again.
+One step after the other is replaced, with zeros by default, and the target is read again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -124,7 +124,7 @@ def ablate(
     ``text`` is whatever ``dissect`` reads. ``steps`` is a pattern, or several: all heads unless
     said; ``"H[*]@2"`` is one token position of each state. ``target`` is a word, a class, an id,
     two of these for their difference, or a step and a cell; the likeliest word after the last token
-    unless said, ``position`` is another token. ``edit`` is what ``dissect`` takes: ``vs.zero``,
+    by default, ``position`` is another token. ``edit`` is what ``dissect`` takes: ``vs.zero``,
     ``vs.mean(texts)``, a function. Only what follows a step is computed again.
     """
     reading = read(loaded(model), text)

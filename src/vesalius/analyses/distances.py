@@ -129,7 +129,7 @@ def steps(
 ) -> list[Distance]:
     """Every step that both have, in the order of computation, at the tokens that both have.
 
-    ``symbols`` are those of the steps that are wanted; all unless said.
+    ``symbols`` are those of the steps that are wanted; all by default.
     """
     both = Alignment(a, b)
     ours, theirs = ([s for s in t.steps if symbols is None or s.symbol in symbols] for t in (a, b))

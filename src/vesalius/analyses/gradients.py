@@ -192,7 +192,7 @@ def gradient(
 
     ``text`` is what ``dissect`` reads. The ``target`` is a word, an id or a class, two of them for
     their difference, or a cell of a step, ``("Omega_hat", 3, 7)``; the likeliest word or class
-    unless said. ``position`` is the token after which, or at which, words are read. The mask S and
+    by default. ``position`` is the token after which, or at which, words are read. The mask S and
     token ids have no gradient, nor has anything that the target does not depend on.
     """
     require("torch")

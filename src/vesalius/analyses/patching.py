@@ -1,7 +1,7 @@
 """Activation patching: which values of a clean run bring its answer back in a corrupted one.
 
 The model runs on the corrupted text; one value after the other, each token position by itself
-unless said, is taken from the run on the clean text.
+by default, is taken from the run on the clean text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -165,7 +165,7 @@ def patch(
     ``vs.patch("gpt", "He shook his", "He opened his").normalised``: 0 is the corrupted run, 1 the
     clean one. Each token position is patched by itself; ``positions`` are some of them, ``"all"``
     is a step as a whole, and ``{1: 2}`` is position 1 of the corrupted text with 2 of the clean
-    one, where they are not equally long. ``target`` is the clean run's likeliest word unless said.
+    one, where they are not equally long. ``target`` is the clean run's likeliest word by default.
     """
     model = loaded(model)
     source, reading = read(model, clean), read(model, corrupted)

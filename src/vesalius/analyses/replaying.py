@@ -197,7 +197,7 @@ def replayed(
 ) -> Steps:
     """The steps that depend on the cuts ``changed``, with all ``cuts`` made; all others are known.
 
-    Cuts are as ``edits.written`` reads them: whole steps, or cells of some, at zero unless said.
+    Cuts are as ``edits.notation`` reads them: whole steps, or cells of some, at zero by default.
     ``patches`` are edits of other kinds, by their steps. The trace's own edits, a mask among
     them, come before.
     """

@@ -64,7 +64,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     """The target that is meant, in this trace; the likeliest word or class unless one is said.
 
     ``position`` is the token that words are read after, or at which for masked models: the last
-    unless said, and the one that is masked.
+    by default, and the one that is masked.
     """
     if isinstance(wanted, tuple | list) and wanted and _is_step(trace, wanted[0]):
         return _cell(trace, str(wanted[0]), wanted[1:])
@@ -130,7 +130,7 @@ def _cell(trace: Trace, step: str, at: Sequence[Any]) -> Target:
 
 
 def column_of(trace: Trace, value: Array, position: int | None) -> int:
-    """The column that is meant by a position: the last unless said, or the one that is masked."""
+    """The column that is meant by a position: the last by default, or the one that is masked."""
     if value.ndim == 1:
         if position is not None:
             raise WrongKind(f"this {trace.family} has one output, whatever the position")

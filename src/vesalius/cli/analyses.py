@@ -34,10 +34,10 @@ target_option = click.option(
     multiple=True,
     metavar="WORD",
     help="A word with its space, a class, an id or a cell as Omega_hat(3, 7); twice for a "
-    "difference. The likeliest unless said.",
+    "difference. The likeliest by default.",
 )
 position_option = click.option(
-    "--position", type=int, help="The token that is read, from 0; the last or [MASK] unless said."
+    "--position", type=int, help="The token that is read, from 0; the last or [MASK] by default."
 )
 plot_option = click.option(
     "--plot",
@@ -134,7 +134,7 @@ def ablate(
     """What a word or class is worth without each step: ablation by zeros.
 
     All heads are switched off one by one, unless STEPS says else: 'A, D' are sublayers, 'H[2]@1' is
-    a token position. The target is the likeliest word or class unless said.
+    a token position. The target is the likeliest word or class by default.
 
     Example: vesalius ablate gpt "He shook his" --target " head"
     """
@@ -209,7 +209,7 @@ def patch(
 
 @asking
 @target_option
-@click.option("--position", type=int, help="The token that is read; all unless said, from 0.")
+@click.option("--position", type=int, help="The token that is read; all by default, from 0.")
 @click.option(
     "--top", type=click.IntRange(1), default=1, show_default=True, help="Likeliest of each depth."
 )
@@ -281,9 +281,9 @@ def heads(
 
 
 @asking
-@click.option("--layer", type=click.IntRange(1), help="The layer; the last unless said.")
+@click.option("--layer", type=click.IntRange(1), help="The layer; the last by default.")
 @click.option("--unit", type=click.IntRange(0), help="Tell where its context was written, from 0.")
-@click.option("--position", type=int, default=-1, help="The token, from 0; the last unless said.")
+@click.option("--position", type=int, default=-1, help="The token, from 0; the last by default.")
 @plot_option
 def gates(
     model: str,

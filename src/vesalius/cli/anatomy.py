@@ -82,7 +82,7 @@ def equations(number: str | None, everything: bool, as_json: bool) -> None:
 @click.option(
     "--length",
     type=int,
-    help="Tokens of the cost; the longest sequence, or one for rnn and lstm, unless said.",
+    help="Tokens of the cost; the longest sequence, or one for rnn and lstm, by default.",
 )
 @click.option("--batch", type=int, default=1, show_default=True, help="Sequences of the cost.")
 @json_option
@@ -208,7 +208,7 @@ def _numbers(text: str) -> list[int]:
 @click.option(
     "--length",
     type=click.IntRange(1),
-    help="Tokens; 12, or as many as the model reads, unless said.",
+    help="Tokens; 12, or as many as the model reads, by default.",
 )
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random input."

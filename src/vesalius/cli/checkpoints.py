@@ -21,7 +21,7 @@ from vesalius.cli import options, terminal
 @click.option(
     "--dtype",
     type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
-    help="Precision to write; as read unless said.",
+    help="Precision to write; as read by default.",
 )
 @options.extra_option
 @options.json_option

@@ -56,8 +56,8 @@ def info(name: str, as_json: bool) -> None:
 
 @data.command()
 @click.argument("name", shell_complete=complete_corpora)
-@click.option("--words", type=click.IntRange(1), help="Of stories, at least; 100,000 unless said.")
-@click.option("--seed", type=click.IntRange(0), help="Of the stories; 0 unless said.")
+@click.option("--words", type=click.IntRange(1), help="Of stories, at least; 100,000 by default.")
+@click.option("--seed", type=click.IntRange(0), help="Of the stories; 0 by default.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the stories."
 )

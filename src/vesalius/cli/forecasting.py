@@ -11,7 +11,7 @@ from vesalius.cli.options import complete_models, extra_option, json_option, loa
 @click.command()
 @click.argument("model", shell_complete=complete_models)
 @click.argument("file")
-@click.option("--horizon", type=click.IntRange(1), help="Time steps; the model's unless said.")
+@click.option("--horizon", type=click.IntRange(1), help="Time steps; the model's by default.")
 @click.option(
     "--level",
     type=float,

@@ -25,7 +25,7 @@ GREYS = (16, *range(232, 256), 231)
 @click.option("--file", type=options.TEXTS, help="Prompts, one a line; '-' is stdin.")
 @click.option("--ids", "by_ids", is_flag=True, help="Take prompts as token ids, and print ids.")
 @click.option(
-    "-n", "--max-new-tokens", type=int, help="50 unless said; with igpt the rest of the picture."
+    "-n", "--max-new-tokens", type=int, help="50 by default; with igpt the rest of the picture."
 )
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="0 is greedy.")
 @click.option("--top-k", type=int, help="Draw from the K likeliest tokens.")
@@ -39,7 +39,7 @@ GREYS = (16, *range(232, 256), 231)
 @click.option(
     "--dtype", type=click.Choice(["float32", "int8"]), default="float32", show_default=True
 )
-@click.option("--threads", type=int, help="The physical cores unless said.")
+@click.option("--threads", type=int, help="The physical cores by default.")
 @click.option("--inspect", is_flag=True, help="Show each draw: logits, cuts, odds, the choice.")
 @options.extra_option
 @options.json_option

@@ -21,7 +21,7 @@ def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[A
 @click.argument("model", shell_complete=complete_models)
 @click.argument("given", metavar="[TEXT|FILE]...", nargs=-1)
 @click.option("--file", type=TEXTS, help="Texts, one a line, or a table; '-' is stdin.")
-@click.option("--text", "column", help="Column of a table's texts; as in training unless said.")
+@click.option("--text", "column", help="Column of a table's texts; as in training by default.")
 @click.option(
     "--top", type=click.IntRange(1), default=5, show_default=True, help="Classes of each."
 )
@@ -118,7 +118,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
 @click.option(
     "--layer",
     type=click.IntRange(0),
-    help="States after this layer; unless said, the states that the logits are read from.",
+    help="States after this layer; by default, the states that the logits are read from.",
 )
 @click.option(
     "--out",
@@ -184,7 +184,7 @@ def embed(
 @what_option(
     None,
     ["mean", "cls", "static"],
-    "What texts are compared by, as in embed; mean, or static of ffnn, unless said.",
+    "What texts are compared by, as in embed; mean, or static of ffnn, by default.",
 )
 @click.option("--truncate", is_flag=True, help="Cut texts that are longer than the context.")
 @extra_option

@@ -81,7 +81,7 @@ def tokenizer() -> None:
 @click.option(
     "--size",
     type=click.IntRange(1),
-    help="Tokens at most; 8192 unless said, and all characters.",
+    help="Tokens at most; 8192 by default, and all characters.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write.")
 @json_option

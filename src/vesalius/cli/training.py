@@ -52,7 +52,7 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path), shell_complete=options.complete_recipes)
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME unless said."
+    "--out", type=click.Path(path_type=Path), help="Folder of the run; runs/NAME by default."
 )
 @click.option("--resume", is_flag=True, help="Go on where the run stopped, or to more steps.")
 @click.option(
@@ -101,18 +101,20 @@ def train(
 @click.command()
 @click.argument("backbone", shell_complete=options.complete_models)
 @click.argument("data", shell_complete=options.complete_corpora)
-@click.option("--text", help="Column of the texts; text unless said. Of words, its number.")
+@click.option("--text", help="Column of the texts; text by default. Of words, its number.")
 @click.option(
     "--label",
-    help="Column of the labels, or columns of 0 and 1 with commas between; label unless said. "
-    "Of tags, its number; the last unless said.",
+    help="Column of the labels, or columns of 0 and 1 with commas between; label by default. "
+    "Of tags, its number; the last by default.",
 )
 @click.option("--second", help="Column of second texts, for pairs.")
 @click.option("--group", help="Column of groups, which are never on both sides of the split.")
-@click.option("--valid", help="Data to validate on; a tenth of DATA unless said.")
+@click.option("--valid", help="Data to validate on; a tenth of DATA by default.")
 @click.option("--task", help="What is asked, where DATA leave it open; an error lists the names.")
 @click.option("--strategy", default="finetune", show_default=True, help="What is trained.")
-@click.option("--epochs", type=float, help="Times that each example is seen; by task unless said.")
+@click.option(
+    "--epochs", type=float, help="Times that each example is seen; the task's by default."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
     "--seeds", type=click.IntRange(1), help="Repeat for this many seeds; tell mean and spread."
@@ -175,7 +177,7 @@ def finetune(
 @click.option(
     "--stride",
     type=click.IntRange(1),
-    help="Tokens that a transformer's window moves on by; half its context unless said.",
+    help="Tokens that a transformer's window moves on by; half its context by default.",
 )
 @click.option(
     "--dtype",

@@ -50,7 +50,7 @@ class Tagged:
 
 
 def read_tagged(file: str | Path, column: int | None = None, word: int = 1) -> Tagged:
-    """The sentences of a file; columns are counted from 1, and the last has the tags unless said.
+    """The sentences of a file; columns are counted from 1, and the last has the tags by default.
 
     Columns are apart by tabs, or by spaces in a row that has no tab. Where there are tabs, a row
     without one that begins with # is a comment.

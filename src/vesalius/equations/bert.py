@@ -177,7 +177,7 @@ def bert_states(
     segments: Sequence[int] | Integer[Array, " n"] | None = None,
     real: Bool[Array, " n"] | None = None,
 ) -> Float[Array, "d_e n"]:
-    """H[L]: the backbone up to the heads. All tokens are of the first segment unless said."""
+    """H[L]: the backbone up to the heads. All tokens are of the first segment by default."""
     require_finite(theta)
     n = Omega.shape[1]
     segments = np.zeros(n, dtype=int) if segments is None else segments

@@ -40,7 +40,7 @@ class Asked:
     masks: tuple[int, ...] = ()
     """Places of tokens that are hidden from the model."""
     given: int | None = None
-    """Pixels that a model is given of a picture that it goes on with; half of it unless said."""
+    """Pixels that a model is given of a picture that it goes on with; half of it by default."""
 
 
 @dataclass(frozen=True, eq=False)

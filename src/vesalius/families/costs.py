@@ -70,7 +70,7 @@ class Operation:
     pointwise: str = "0"
     times: str = "1"
     backward: str = ""
-    """Products of the backward pass: unless said, as many for the weights, and for the input."""
+    """Products of the backward pass: by default, as many for the weights, and for the input."""
 
 
 def label_operations(labels: int, width: str) -> tuple[Operation, ...]:

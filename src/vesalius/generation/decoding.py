@@ -128,7 +128,7 @@ def generate(
     """Continue a text, or token ids: a ``Generation``.
 
     A list of prompts, or more than one of ``samples``, gives a list: the samples of the first
-    prompt, then of the second. ``max_new_tokens`` is 50 unless said, or what the context has space
+    prompt, then of the second. ``max_new_tokens`` is 50 by default, or what the context has space
     for; with igpt, the rest of the picture. Temperature 0 is greedy. ``slide`` goes beyond the
     context, with its later half; ``ignore_end`` beyond end-of-text tokens (``Model.ends``).
     ``dtype`` is "float32" or "int8". ``on_text`` is called with text as soon as it is certain,

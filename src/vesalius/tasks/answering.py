@@ -82,7 +82,7 @@ def answer(
     """The ``top`` likeliest spans of a text that answer a question.
 
     A text longer than the model's context is read in windows that begin ``stride`` tokens apart, as
-    in training unless said. A span's probability is that of its start times that of its end among
+    in training by default. A span's probability is that of its start times that of its end among
     the places of its window, [CLS] for no answer among them; of several windows the largest.
     """
     model = loaded(model)

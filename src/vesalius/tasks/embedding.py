@@ -286,7 +286,7 @@ def similar(
 
     Without ``among``, the words of the vocabulary by their columns of E; neither special tokens nor
     those of the query are among them, and a query of several tokens is the mean of their columns.
-    With it, those texts, embedded as ``what``: the mean of their states unless said, or of static
+    With it, those texts, embedded as ``what``: the mean of their states by default, or of static
     vectors in ffnn. Of ``cosine`` the highest is nearest, of ``euclidean`` the lowest.
     """
     model = loaded(model)

@@ -144,7 +144,7 @@ def forecast(
 
     ``series`` is a .csv file (wide with a column of dates, or long: unique_id, ds, y), a .npy file
     or an array, channels x time; its last values are the look-back. ``horizon`` is how many time
-    steps, as many as the model forecasts unless said; ``raw`` leaves the values as they are.
+    steps, as many as the model forecasts by default; ``raw`` leaves the values as they are.
     """
     model = loaded(model)
     require_served(model, "forecast")
