@@ -147,6 +147,19 @@ def test_a_model_of_pairs_reads_two_texts_at_a_time(data, backbones, tmp_path, c
         cli(["classify", str(found.folder), *pairs[:3]], standalone_mode=False)
 
 
+def test_a_specimen_is_trained_on_by_its_own_optimiser(data, backbones, tmp_path):
+    """Muon made bert: BANKING77 at ten a class gains 4 points by it, and lstm knows AdamW alone."""
+    wanted = {"bert": ("muon", 1.5e-3), "lstm": ("adamw", 1e-3), backbones["bert"]: ("adamw", 1e-3)}
+    for number, (backbone, chosen) in enumerate(wanted.items()):
+        out = tmp_path / str(number)
+        vs.finetune(backbone, data["texts.jsonl"], out=out, **QUICK)
+        said = tomllib.loads((out / "recipe.toml").read_text())["training"]
+        assert (said["optimiser"], said["learning_rate"]) == chosen
+    vs.finetune("bert", data["texts.jsonl"], out=tmp_path / "own", optimiser="adamw", **QUICK)
+    said = tomllib.loads((tmp_path / "own" / "recipe.toml").read_text())["training"]
+    assert said["learning_rate"] == pytest.approx(5e-5 * (768 / 192) ** 2)
+
+
 def test_what_a_text_gains_is_told_in_bits_per_byte(data, backbones, tmp_path):
     quick = {"steps": 60, "batch": 8, "learning_rate": 1e-2, "warmup": 0, "dropout": 0.0}
     found = vs.finetune(backbones["gpt2"], data["text.txt"], out=tmp_path / "mine", **quick)

@@ -8,6 +8,8 @@ from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.families.family import Family
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.specimens import FOLDER as SPECIMENS
+from vesalius.specimens import card
 from vesalius.tokenizers import Tokenizer
 
 
@@ -37,6 +39,14 @@ class Backbone:
     @property
     def family(self) -> Family:
         return family_of(self.config)
+
+    @property
+    def optimiser(self) -> str:
+        """The one that a specimen was trained by, since it takes best to that; else AdamW."""
+        folder = None if self.model is None else self.model.folder
+        if folder is None or folder.parent != SPECIMENS:
+            return "adamw"
+        return str(card(folder.name).recipe["training"]["optimiser"])
 
     @property
     def tokenizer(self) -> Tokenizer | None:

@@ -23,6 +23,8 @@ RECIPE = "recipe.toml"
 WIDE = 768
 RATE, HIGHEST = 5e-5, 1e-3
 """The learning rate at BERT base's width, as published, and that of narrow and recurrent models."""
+MUON = 1.5e-3
+"""That of Muon, whose steps hardly depend on the width."""
 WINDOWS = 2048
 """Windows of a text that are validated on at most."""
 
@@ -114,14 +116,18 @@ def _completed(
             batch = tried.training.batch // 2
     steps = tried.training.steps if "steps" in asked else max(1, math.ceil(epochs * sizes.steps))
     every = min(steps, max(sizes.steps, math.ceil(steps / max(1, epochs))))
-    usual = {"learning_rate": _rate(begins), "steps": steps, "batch": tried.training.batch}
+    optimiser: str = asked.get("optimiser", begins.optimiser)
+    usual = {"optimiser": optimiser, "learning_rate": _rate(begins, optimiser)}
+    usual |= {"steps": steps, "batch": tried.training.batch}
     usual |= {"warmup": steps // 10, "beta2": 0.999, "weight_decay": 0.01}
     usual |= {"evaluate_every": every, "save_every": every, "validate_on": sizes.looked_at}
     settled = {**(said.get("model") or {}), **model}
     return {**said, "model": settled, "training": {**usual, **asked}}, sizes
 
 
-def _rate(begins: Backbone) -> float:
+def _rate(begins: Backbone, optimiser: str) -> float:
+    if optimiser == "muon":
+        return MUON
     width: int = getattr(begins.config, "embedding")  # noqa: B009 # every family has it
     rate = RATE * (WIDE / width) ** 2
     return HIGHEST if begins.family.carries_state else min(HIGHEST, rate)
