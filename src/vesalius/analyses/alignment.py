@@ -1,7 +1,7 @@
 """Which tokens of two traces belong together, and a step of the one laid beside the other's.
 
-Texts of one length are compared place by place. Of others the tokens that agree belong together,
-and as many between two of those as there are in the other; what one has more has no counterpart.
+Texts of one length are compared position by position. Otherwise equal tokens are pairs, and so are
+the tokens between two such pairs where both texts have equally many; others have no counterpart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

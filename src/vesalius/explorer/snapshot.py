@@ -316,7 +316,7 @@ def beginning(run: Run, name: str, word: int) -> Cell:
 def _unfold(kept: Kept, run: Run, word: int, progress: Progress) -> int:
     """Numbers from the outcome and from each step's first cell downwards; how many are kept.
 
-    The nearest come first, where the largest term of a sum is nearer than the second largest.
+    A best-first search: an operand is one further away, and one more for each larger term.
     """
     target = results.target_of(run, word, None)
     starts = [(name, target.cells[0][0], 0.0) for name in (*ODDS, target.step) if name in run.trace]
