@@ -42,6 +42,7 @@ def test_counting_loads_neither_torch_nor_matplotlib_nor_even_numpy():
     modules = loaded_by(run)
     assert "vesalius.counting" in modules
     assert not modules & {*HEAVY, "numpy", "importlib.metadata"}  # which looks for other packages
+    assert not modules & {"tempfile", "tomllib", "difflib"}  # for files, recipes and mistakes
 
 
 def test_the_equations_need_numpy_only():

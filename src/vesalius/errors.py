@@ -6,7 +6,6 @@ Mistakes of our own are assertions and never appear here.
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 LONGEST_WORD = 1000  # characters, since files can say anything
 
@@ -175,6 +174,8 @@ class Unwritable(OSError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message: the closest known names, or the first where none is close."""
+    from difflib import get_close_matches  # only where something is wrong
+
     known = list(known)
     same = [one for one in known if one.lower() == name.lower()]
     close = same or get_close_matches(name, known, n=3, cutoff=0.5)

@@ -1,10 +1,8 @@
 """Verbs that train models, and that say how good they are."""
 
 import sys
-import tomllib
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -25,6 +23,8 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
 
     Example: vesalius recipes stories-gpt
     """
+    import tomllib
+
     from vesalius.data.registry import corpus, whereabouts
     from vesalius.recipes import recipe_file
     from vesalius.recipes import recipes as shipped
@@ -223,6 +223,8 @@ def evaluate(
 
     Example: vesalius evaluate runs/stories-gpt/model stories
     """
+    from tempfile import TemporaryDirectory
+
     from vesalius.evaluation import Evaluation
     from vesalius.evaluation import evaluate as run
 
