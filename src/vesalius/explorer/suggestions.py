@@ -10,7 +10,7 @@ from vesalius.families import family_of
 from vesalius.model import Model
 
 BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
-"""Examples to begin with, of which the specimen of each family is not quite sure."""
+"""Examples to begin with, by specimen: ones of which it is not quite sure."""
 
 
 def offered(model: Model) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def offered(model: Model) -> dict[str, Any]:
             return told
         told["examples"] = [{"number": number, "label": label} for number, label in found.few]
         numbers = [number for number, _ in found.few]
-        wanted = BEGINS.get(family_of(model.config).name)
+        wanted = BEGINS.get(model.folder.name) if model.folder else None
         told["begins"] = wanted if wanted in numbers else next(iter(numbers), None)
         told |= {"corpus": found.corpus, "more": found.count}
     return told
