@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,19 @@ def test_every_equation_can_be_called_from_the_package(entry):
     file, line = entry.source
     source = (TESTS.parents[1] / "src" / file).read_text().splitlines()
     assert f"def {entry.name}(" in "".join(source[line - 1 : line + 12])
+
+
+def test_the_package_registers_the_equations_of_all_its_modules():
+    code = """if True:
+        import importlib, pkgutil
+        from vesalius import equations
+        known = set(equations.REGISTRY)
+        for module in pkgutil.iter_modules(equations.__path__):
+            importlib.import_module(f"vesalius.equations.{module.name}")
+        print(*set(equations.REGISTRY) - known)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    missing = "these are not imported by equations/__init__.py"
+    assert (done.stdout.strip(), done.stderr) == ("", ""), missing
 
 
 def test_an_equation_is_found_by_number_label_and_name():
