@@ -11,6 +11,7 @@ from processes import SECONDS, scripts
 
 from vesalius import load
 from vesalius.training.callbacks import read_metrics
+from vesalius.training.processes import Processes
 
 SCRIPT = Path(__file__).with_name("torchrun_small.py")
 STEPS = 20
@@ -84,6 +85,26 @@ def test_two_processes_under_torchrun_lose_as_much_as_one(alone, tmp_path):
 )
 def test_two_processes_lose_as_much_as_one(name, parallel, alone, tmp_path):
     assert same(alone(name), run(2, name, tmp_path, tmp_path / "two", parallel))
+
+
+def test_a_run_goes_on_within_one_job(alone, tmp_path):
+    assert same(alone("gpt2"), run(2, "gpt2", tmp_path, tmp_path / "two", until="10+20"))
+
+
+def test_groups_of_one_job_share_no_addresses(monkeypatch):
+    """torchrun's store outlives a group; an address in it would be that of a closed port."""
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    for name, value in {**common, "RANK": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}.items():
+        monkeypatch.setenv(name, value)
+    given = []
+    monkeypatch.setattr(
+        torch.distributed, "init_process_group", lambda kind, *, store, **_: given.append(store)
+    )
+    first, second = (Processes("ddp").__enter__() and given[-1] for _ in range(2))
+    first.set("address", "127.0.0.1:1")
+    assert first.check(["address"])
+    assert not second.check(["address"])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ In a process that is alone, all of this does nothing.
 """
 
 import gc
+import itertools
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.training.objectives.objective import State
+
+RUNS = itertools.count()
+"""Of one process, each with a group of its own; all ranks have the same."""
 
 
 class Processes:
@@ -33,7 +38,11 @@ class Processes:
 
     def __enter__(self) -> Self:
         if self.count > 1:
-            torch.distributed.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+            backend = "nccl" if self.device.type == "cuda" else "gloo"
+            # torchrun's store outlives a group: another group would find the addresses of the last.
+            store, rank, count = next(rendezvous("env://"))
+            store = torch.distributed.PrefixStore(f"run {next(RUNS)}", store)  # type: ignore[attr-defined]
+            torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=count)
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
