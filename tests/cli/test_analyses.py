@@ -1,12 +1,15 @@
 """Verbs that ask a model at work."""
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
 from processes import is_complaint, shown, vesalius
 
 import vesalius as vs
+from vesalius.cli import cli
 
 
 def test_unfold_tells_the_terms_of_a_number():
@@ -37,6 +40,17 @@ def test_heads_are_sorted_by_what_is_asked(tmp_path):
     table = shown("heads", "gpt", text, "--by", "induction", "--no-effects")
     assert "effect" not in table
     assert "queries that had such a position" in table
+
+
+@pytest.mark.parametrize(("option", "whole"), [("--effects", "16/16"), ("--no-effects", "1/1")])
+def test_whoever_watches_sees_how_far_heads_are(option, whole, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    cli.main(["heads", "gpt", "He shook his", option], standalone_mode=False)
+    assert whole in sys.stderr.getvalue()
 
 
 def test_gates_tell_where_a_memory_was_written(tmp_path):

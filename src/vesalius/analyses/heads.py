@@ -210,6 +210,8 @@ def heads(
         raise EmptySequence("expected at least one text to look at heads on, got none")
     scores = Shares() if family_of(model.config).reads != "images" else Offsets()
     changes, targets = list[Array](), list[str]()
+    cuts = symbols["L"] * symbols["M"] if effects else 0
+    total = len(given) * (cuts or 1)
     for k, text in enumerate(given):
         reading = read(model, text)
         trace = trace_of(reading)
@@ -217,8 +219,12 @@ def heads(
         if effects:
             wanted = _target(trace, target)
             targets.append(wanted.label)
-            changes.append(_effects(reading, trace, wanted, symbols["L"], symbols["M"]))
-        progress("heads", k + 1, len(given))
+            many = symbols["L"], symbols["M"]
+            changes.append(
+                _effects(reading, trace, wanted, *many, _later(progress, k * cuts, total))
+            )
+        else:
+            progress("heads", k + 1, total)
     table, queries = scores.mean()
     for j, name in enumerate(EFFECTS if effects else ()):
         found = np.mean(changes, axis=0)[j]
@@ -391,12 +397,19 @@ def _entropy(mu: Array) -> Array:
     return found
 
 
-def _effects(reading: Reading, trace: Trace, target: Target, layers: int, heads: int) -> Array:
+def _later(progress: Progress, before: int, total: int) -> Progress:
+    """Progress that goes on from what is done already."""
+    return lambda what, done, _, /: progress(what, before + done, total)
+
+
+def _effects(
+    reading: Reading, trace: Trace, target: Target, layers: int, heads: int, progress: Progress
+) -> Array:
     """What cutting each head changes the target's logit and probability by: 2 x layers x heads."""
     replay = Replay(reading, trace, target)
     names = [f"P[{l},{m}]" for l in range(1, layers + 1) for m in range(1, heads + 1)]
     cuts = [partial(replay.outcome, {name: np.zeros_like(trace[name])}) for name in names]
-    values, odds = replay.read([replay.outcome({}), *each(cuts, "heads", silent)])
+    values, odds = replay.read([replay.outcome({}), *each(cuts, "heads", progress)])
     odds = np.full_like(values, np.nan) if odds is None else odds
     changes = [numbers[1:] - numbers[0] for numbers in (values, odds)]
     return np.array(changes).reshape(2, layers, heads)

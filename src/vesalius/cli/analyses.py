@@ -272,7 +272,9 @@ def heads(
 
     loaded = load(model)
     given = [input_of(loaded, text) for text in texts]
-    found = run(loaded, given, _target(loaded, targets), effects)
+    target = _target(loaded, targets)
+    with terminal.counting("heads") as progress:
+        found = run(loaded, given, target, effects, progress)
     if plot is not None:
         found.plot(plot, by)
     if as_json:
