@@ -95,15 +95,20 @@ def _known(name: str, weights: bool) -> Found | None:
     return Found("hub" if name in HUB_NAMES or "/" in name else "size", name)
 
 
+def known_names() -> dict[str, list[str]]:
+    """The names that may stand behind a colon, by what stands before it."""
+    return {"specimen": specimens.specimens(), "size": [*SIZES, *ALIASES], "family": [*FAMILIES]}
+
+
 def _said(kind: str, name: str) -> Found:
     """A name with its kind before it."""
     if kind == "hub":
         if not HUB_NAME.fullmatch(name):
             raise UnknownModel(f"{name!r} cannot be a Hugging Face name; expected one as in gpt2")
         return Found("hub", name)
-    known = {"specimen": specimens.specimens(), "size": [*SIZES, *ALIASES], "family": [*FAMILIES]}
-    if name not in known[kind]:
-        close = near(name, known[kind]) or known[kind][:8]
+    known = known_names()[kind]
+    if name not in known:
+        close = near(name, known) or known[:8]
         raise UnknownModel(f"{name!r} is not {MEANINGS[kind]}; did you mean {', '.join(close)}?")
     folder = specimens.FOLDER / name if kind == "specimen" else None
     return Found(kind, ALIASES.get(name, name), folder)

@@ -16,6 +16,7 @@ from processes import SECONDS, shown, vesalius
 
 import vesalius.cli as package
 from vesalius.cli import SUBJECTS, cli
+from vesalius.specimens import specimens
 
 
 def verbs(command=cli, path=()):
@@ -138,6 +139,11 @@ def test_shells_complete_verbs_and_the_names_of_models_recipes_and_corpora(words
         ("train stories-g", "stories-gpt"),
         ("evaluate gpt wiki", "wikitext-2"),
         ("count ./", ""),
+        ("count specimen : gp", "gpt"),  # as bash parts specimen:gp
+        ("count specimen :", " ".join(specimens())),
+        ("diff specimen : gpt specimen : ls", "lstm"),
+        ("tokenize size : gpt hub : sp", ""),
+        ("count specimen:gp", "specimen:gpt"),  # where COMP_WORDBREAKS has no colon
     ],
 )
 def test_bash_offers_the_names(words, expected, tmp_path):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting
 
@@ -34,21 +34,57 @@ def completes(names: Callable[[], Mapping[str, str]], kind: str) -> Completer:
     """What a shell offers: the names that begin so, with a word on each, or else its own files.
 
     The word that lets the shell look for files comes first: bash forgets all names before it.
+    Names with their kind before them, as specimen:gpt, are for whoever wrote the colon.
     """
 
     def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
-        begun = ((name, what) for name, what in names().items() if name.startswith(incomplete))
-        found = [CompletionItem(name, help=what) for name, what in begun]
+        found = [
+            CompletionItem(name, help=what)
+            for name, what in names().items()
+            if name.startswith(incomplete) and (":" in name) == (":" in incomplete)
+        ]
         return [CompletionItem(incomplete, type=kind), *found]
 
     return complete
 
 
+class Bash(BashComplete):
+    """Bash, to which specimen:gpt is three words, of which it completes the last."""
+
+    parted = False
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        from vesalius.naming import MEANINGS
+
+        args, incomplete = super().get_completion_args()
+        words: list[str] = []
+        for word in (*args, incomplete):
+            kind, colon, name = words[-1].partition(":") if words else ("", "", "")
+            self.parted = kind in MEANINGS and not name and bool(colon or word == ":")
+            if self.parted:
+                words[-1] += word
+            else:
+                words.append(word)
+        return words[:-1], words[-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        value = item.value.partition(":")[2] if self.parted else item.value
+        return super().format_completion(CompletionItem(value, type=item.type))
+
+
+add_completion_class(Bash)
+
+
 def _models() -> dict[str, str]:
     from vesalius.families import names
+    from vesalius.naming import MEANINGS, known_names
     from vesalius.specimens import specimens
 
-    return dict.fromkeys(names(), "a named size") | dict.fromkeys(specimens(), "a specimen")
+    said = {
+        f"{kind}:{name}": MEANINGS[kind] for kind, known in known_names().items() for name in known
+    }
+    bare = dict.fromkeys(names(), "a named size") | dict.fromkeys(specimens(), "a specimen")
+    return bare | said
 
 
 def _specimens() -> dict[str, str]:
