@@ -17,6 +17,7 @@ from vesalius.cli import cli
 from vesalius.errors import (
     AnotherRecipe,
     ImpossibleSetting,
+    SaveFailed,
     UnknownCorpus,
     UnknownSetting,
     UnusableData,
@@ -172,7 +173,8 @@ def test_what_a_text_gains_is_told_in_bits_per_byte(data, backbones, tmp_path):
 def test_what_is_given_in_python_is_written_beside_the_run(data, backbones, tmp_path):
     rows = [json.loads(line) for line in data["texts.jsonl"].read_text().splitlines()]
     texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
-    pair = vs.finetune(backbones["bert"], (texts, labels), out=tmp_path / "pair", **QUICK)
+    arrays = np.array(texts), np.array(labels)
+    pair = vs.finetune(backbones["bert"], arrays, out=tmp_path / "pair", **QUICK)
     columns = {"text": texts, "label": np.array([row["value"] for row in rows])}
     valued = vs.finetune(
         backbones["bert"], columns, task="values", out=tmp_path / "columns", **QUICK
@@ -208,7 +210,7 @@ def test_what_is_given_in_python_is_written_beside_the_run(data, backbones, tmp_
     # It may be fine-tuned again on a series of more channels: each is a sequence of its own.
     more = vs.finetune(ahead.folder, data["waves.npy"], out=tmp_path / "more", **QUICK)
     assert more.model.config.channels == 2
-    with pytest.raises(WrongLength, match="20 series and 3 answers"):
+    with pytest.raises(WrongLength, match="20 examples and 3 answers"):
         vs.finetune(backbones["tst"], (waves, [1, 2, 3]), out=tmp_path / "none")
     with pytest.raises(WrongLength, match="one length, got 2 of text, 1 of label"):
         vs.finetune(backbones["bert"], (["a", "b"], ["x"]), out=tmp_path / "none")
@@ -380,6 +382,26 @@ def test_data_that_cannot_be_learnt_from_are_refused_with_their_place(backbones,
     refused("patchtst", "hole.csv", holes, VesaliusError, "line 3, column 'load'")
     short = "date,load\n" + "".join(f"2020-01-{day:02},{day}\n" for day in range(1, 29))
     refused("patchtst", "short.csv", short, WrongLength, "fewer than look-back and horizon")
+
+
+def test_what_python_gives_is_refused_in_words(backbones, tmp_path):
+    pixels, waves = np.zeros((4, 8, 8), np.uint8), np.ones((4, 2, 6))
+    kinds = ["a", "b", "a", "b"]
+    (tmp_path / "file").write_text("")
+    for family, given, says in (
+        ("tst", 5, "data must be a file, a folder or a corpus by name; .*, got 5"),
+        ("tst", ([], []), "data must be .*series"),
+        ("tst", (waves, ["a", None, "a", "b"]), "example 1 has no answer, but None"),
+        ("tst", (waves, ["a b", "a_b", "a b", "c"]), "names differ in more than spaces"),
+        ("tst", (waves, ["a", "", "a", "b"]), "none without a name"),
+        ("vit", ([pixels[0], pixels[1][:5]], ["a", "b"]), "expected images of one size"),
+        ("vit", (pixels, kinds[:3]), "4 examples and 3 answers"),
+    ):
+        with pytest.raises(VesaliusError, match=says):
+            vs.finetune(backbones[family], given, out=tmp_path / "mine")
+        assert not (tmp_path / "mine").exists()
+    with pytest.raises(SaveFailed, match="file cannot be written to: File exists"):
+        vs.finetune(backbones["vit"], (pixels, kinds), out=tmp_path / "file")
 
 
 def test_series_of_another_shape_than_the_backbone_reads_are_refused(backbones, tmp_path):

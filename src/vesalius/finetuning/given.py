@@ -15,7 +15,7 @@ from numpy import ndarray as Array
 from vesalius import arguments
 from vesalius.data.batches import generator
 from vesalius.data.tables import Table
-from vesalius.errors import UnusableData, WrongKind, WrongLength
+from vesalius.errors import SaveFailed, UnusableData, WrongKind, WrongLength
 from vesalius.families.family import Family
 
 EXPECTED = (
@@ -31,10 +31,10 @@ def beside(data: Any, folder: Path, family: Family) -> Path:
         return _table(folder, {str(name): list(cells) for name, cells in data.items()})
     pair = isinstance(data, tuple) and len(data) == 2
     inputs, answers = data if pair else (data, None)
-    if _are_texts(inputs):
+    if found := _texts_in(inputs):
         if answers is None:
-            return texts(folder, list(inputs))
-        return _table(folder, {"text": list(inputs), "label": _plain(answers)})
+            return texts(folder, found)
+        return _table(folder, {"text": found, "label": _plain(answers)})
     if family.reads == "images":
         return _images(folder, inputs, answers)
     if family.by_channel:
@@ -62,11 +62,11 @@ def texts_of(table: Table, column: str, folder: Path) -> Path:
     return texts(folder, found)
 
 
-def _are_texts(given: Any) -> bool:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        return False
-    some = list(given) if isinstance(given, list | tuple) else []
-    return bool(some) and all(isinstance(one, str) for one in some)
+def _texts_in(given: Any) -> list[str]:
+    """The texts of a list, or of an array or column of another library; none if it has others."""
+    found = given.tolist() if hasattr(given, "tolist") else given
+    some = list(found) if isinstance(found, list | tuple) else []
+    return some if all(isinstance(one, str) for one in some) else []
 
 
 def _plain(values: Any) -> list[Any]:
@@ -92,11 +92,19 @@ def _numbers(given: Any) -> Array:
         raise arguments.wrong("data", EXPECTED, given) from error
 
 
-def _classes(answers: Any, count: int) -> tuple[Array, list[str]]:
-    """The numbers of classes, and their names where they are called by words."""
-    found = _plain(answers)
+def _answers(given: Any, count: int) -> list[Any]:
+    """An answer for each example."""
+    found = _plain(given)
     if len(found) != count:
         raise WrongLength(f"there are {count} examples and {len(found)} answers; expected as many")
+    if None in found:
+        raise WrongKind(f"example {found.index(None)} has no answer, but None; leave it out")
+    return found
+
+
+def _classes(answers: Any, count: int) -> tuple[Array, list[str]]:
+    """The numbers of classes, and their names where they are called by words."""
+    found = _answers(answers, count)
     if all(type(one) is int for one in found):
         return np.array(found, np.int64), []
     names = sorted({str(one) for one in found})
@@ -104,7 +112,10 @@ def _classes(answers: Any, count: int) -> tuple[Array, list[str]]:
 
 
 def _images(folder: Path, pixels: Any, answers: Any) -> Path:
-    read = np.asarray(pixels)
+    try:
+        read = np.asarray(pixels)
+    except ValueError as error:
+        raise WrongKind(f"expected images of one size, as one array; got {error}") from error
     if read.dtype != np.uint8 or read.ndim not in (3, 4):
         raise WrongKind(
             f"expected images as bytes (uint8), N x height x width or with channels last, got "
@@ -120,21 +131,25 @@ def _images(folder: Path, pixels: Any, answers: Any) -> Path:
 
 def _series(folder: Path, given: Any, answers: Any) -> Path:
     """Series as a .ts file: numbers with a fraction are targets, all other answers classes."""
-    values = [_numbers(one) for one in given]
+    if not isinstance(given, Iterable) or not (values := [_numbers(one) for one in given]):
+        raise arguments.wrong("data", EXPECTED, given)
     for number, one in enumerate(values):
         if one.ndim != 2 or not one.size or np.isinf(one).any():
             raise WrongKind(
                 f"series {number} has shape {one.shape}; expected channels x time, finite numbers"
             )
     lines, ends = ["@problemName given", f"@dimensions {len(values[0])}"], [""] * len(values)
-    plain = None if answers is None else _plain(answers)
-    if plain is not None and len(plain) != len(values):
-        raise WrongLength(f"there are {len(values)} series and {len(plain)} answers")
+    plain = None if answers is None else _answers(answers, len(values))
     if plain is not None and any(isinstance(one, float) for one in plain):
         lines.append("@targetLabel true")
         ends = [f":{float(one)!r}" for one in plain]
     elif plain is not None:
-        words = ["_".join(str(one).replace(":", " ").split()) for one in plain]
+        words = [_word(str(one)) for one in plain]
+        if len(set(words)) < len({str(one) for one in plain}) or not all(words):
+            raise UnusableData(
+                "expected classes whose names differ in more than spaces and colons, which .ts has "
+                "no room for, and none without a name"
+            )
         lines.append(f"@classLabel true {' '.join(sorted(set(words), key=_natural))}")
         ends = [f":{word}" for word in words]
     lines.append("@data")
@@ -142,6 +157,11 @@ def _series(folder: Path, given: Any, answers: Any) -> Path:
         cells = (",".join("?" if np.isnan(x) else repr(float(x)) for x in row) for row in one)
         lines.append(":".join(cells) + end)
     return _kept(folder, ".ts", "\n".join(lines) + "\n")
+
+
+def _word(name: str) -> str:
+    """The name of a class as .ts can write it, in whose lines spaces and colons separate."""
+    return "_".join(name.replace(":", " ").split())
 
 
 def _natural(word: str) -> tuple[bool, int, str]:
@@ -160,7 +180,10 @@ def _kept(folder: Path, suffix: str, held: str | Array | Mapping[str, Array]) ->
     file = (folder / f"data-{digest.hexdigest()[:12]}{suffix}").absolute()
     if file.exists():
         return file
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SaveFailed(f"{folder} cannot be written to: {error.strerror or error}") from error
     if isinstance(held, str):
         file.write_text(held, encoding="utf-8")
     elif isinstance(held, Mapping):
