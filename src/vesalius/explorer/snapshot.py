@@ -89,7 +89,7 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
     """The answers about one run, in ``room`` bytes at most."""
     runs = Runs({entry.key: entry})
     with entry.at_work() as model:
-        family = family_of(model.config)
+        family, tokenizer = family_of(model.config), model.tokenizer
     if family.reads != "text":
         raise WrongKind(
             f"a file keeps a run of a text so far, and {family.name} reads {family.reads}; "
@@ -98,7 +98,10 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
     asked_for = Said(text=given) if isinstance(given, str) else Said(ids=given)
     clean = runs.make(entry.key, asked_for)
     kept = Kept(room - RESERVED)
-    if not _opening(kept, entry, clean):
+    text = given if isinstance(given, str) else " ".join(map(str, given))
+    if tokenizer is not None and not isinstance(given, str):
+        text = tokenizer.decode(given)
+    if not _opening(kept, entry, clean, text):
         raise WrongLength(
             f"what the page opens with takes more than {room:,} bytes; give a shorter text"
         )
@@ -123,7 +126,7 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
         "key": entry.key,
         "left": kept.left,
     }
-    about |= {"text": given} if isinstance(given, str) else {"ids": given}
+    about |= {"ids": given} if tokenizer is None else {"text": text}
     kept.add("about", about)
     return kept
 
@@ -134,11 +137,11 @@ def question(path: str, **asked: int | str | None) -> str:
     return f"/api/{path}{'?' if said else ''}{said}"
 
 
-def _opening(kept: Kept, entry: Entry, run: Run) -> bool:
-    """The model, the equations, and the first screen."""
+def _opening(kept: Kept, entry: Entry, run: Run, text: str) -> bool:
+    """The model with the text that its page reads first, the equations, and the first screen."""
     answers = {
         "models": [entry.to_json()],
-        f"models/{entry.key}": entry.described(),
+        f"models/{entry.key}": entry.described() | {"text": text},
         "equations": {name: classed(one) for name, one in eq.REGISTRY.items()},
     }
     done = [kept.add(question(path), answer) for path, answer in answers.items()]
