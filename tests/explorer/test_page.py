@@ -173,10 +173,20 @@ def test_the_figures_type_can_be_read(page, clean):
     cut_to(page, clean)
     figure = page.locator(".figure .vesalius-figure")
     expect(figure).to_be_visible()
-    smallest = "svg => 9 * svg.getScreenCTM().a"  # dimensions and counts
-    assert figure.evaluate(smallest) > 9.5
+    assert figure.evaluate(SMALLEST) >= 10
     head = page.locator(".figure p")
     expect(head).to_be_in_viewport()
+
+
+SMALLEST = "svg => 9 * svg.getScreenCTM().a"
+"""The pixels of a figure's dimensions and counts."""
+
+
+@pytest.mark.parametrize("model", ["bert", "lstm", "tst"])
+def test_a_wider_figure_has_a_wider_pane_which_shows_the_part_that_is_lit(watched, model):
+    page = watched.open(f"/{model}/dissect")
+    expect(page.locator(".figure [data-lit]").first).to_be_in_viewport()
+    assert page.locator(".figure .vesalius-figure").evaluate(SMALLEST) >= 10
 
 
 def test_the_address_alone_restores_what_was_seen(watched, cut):
