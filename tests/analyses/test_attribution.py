@@ -112,8 +112,12 @@ def test_a_forecast_is_a_sum_of_parts(affine):
     model = vs.create("patchtst", **sizes, context=12, horizon=5, affine=affine)
     model.state = {key: array.astype(np.float64) for key, array in model.state.items()}
     series = 40 + np.random.default_rng(1).standard_normal((3, 12)).cumsum(axis=1)
-    found = attribute(vs.dissect(model, series), ("Omega_hat", 1, 2))
+    trace = vs.dissect(model, series)
+    found = attribute(trace, ("Omega_hat", 1, 2))
     assert abs(found.difference) < 1e-10
+    assert found.target == attribute(trace, found.target.label).target  # Omega_hat(1, 2)
+    with pytest.raises(WrongKind, match=r"one of them, as Omega_hat\(0, 0\): row and col.* 3 x 5"):
+        attribute(trace)
     assert found["mu_r"] == pytest.approx(series[1].mean())
     names = {part.name for part in found.parts}
     assert {"P[1,1]", "P[2,2]", "D[1]", "D[2]"} <= names
@@ -161,6 +165,8 @@ def test_targets_that_are_none():
         attribute(gpt, sources="D[1]")
     with pytest.raises(UnknownStep, match=r"no step is called 'h\[2\]': did you mean H\[2\]\?$"):
         attribute(gpt, ("h[2]", 0, 0))
+    with pytest.raises(UnknownStep, match=r"no step is called 'h\[2\]': did you mean H\[2\]\?$"):
+        attribute(gpt, "h[2](0, 0)")
     with pytest.raises(TokenOutOfRange, match=r"' xyzzy' is .*'y'$"):
         attribute(gpt, " xyzzy")  # which has its space
     with pytest.raises(WrongLength, match="Z is 4096 x 3; expected 2 indices"):

@@ -1,9 +1,11 @@
 """What an analysis is about: the logit of a word or class, the difference of two, a value.
 
 A target is a weighted sum of cells of one step. Written by people it is a word (``" head"``), an
-id, a class, two of these for their difference, or a step and a cell (``("Omega_hat", 3, 7)``).
+id, a class, two of these for their difference, or a cell of a step: ``"Omega_hat(3, 7)"``, or
+``("Omega_hat", 3, 7)``.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from vesalius.views import short
 
 OUTPUTS = ("Z", "z", "Omega_hat", "z_C")
 """The steps that targets are cells of, the first that a model has."""
+CELL = re.compile(r"\s*(\w+(?:\[[\d,\s]+\])?)\(([-\d\s,]+)\)\s*")
 Wanted = str | int | Sequence[str | int] | None
 """How people write a target."""
 
@@ -66,6 +69,8 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     ``position`` is the token that words are read after, or at which for masked models: the last
     by default, and the one that is masked.
     """
+    if isinstance(wanted, str) and wanted not in trace.class_names:
+        wanted = _written(wanted)
     if isinstance(wanted, tuple | list) and wanted and _is_step(trace, wanted[0]):
         return _cell(trace, str(wanted[0]), wanted[1:])
     step = output_of(trace)
@@ -75,8 +80,8 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     column = column_of(trace, value, position)
     if step == "Omega_hat":
         raise WrongKind(
-            f"{trace.family} gives values; a target is one of them: "
-            f"('Omega_hat', row, column), of {value.shape[0]} x {value.shape[1]}"
+            f"{trace.family} gives values; a target is one of them, as Omega_hat(0, 0): "
+            f"row and column of {value.shape[0]} x {value.shape[1]}, counted from 0"
         )
     several = isinstance(wanted, tuple | list)
     names = list(wanted) if several else [wanted]  # type: ignore[arg-type]
@@ -107,6 +112,15 @@ def words(trace: Trace) -> bool:
     """Whether the model's outputs are words."""
     told = "Y_hat" in trace.steps.passed or "y_hat" in trace.steps.passed
     return told and not trace.tells_labels
+
+
+def _written(wanted: str) -> Wanted:
+    """A cell as its label has it, ``Omega_hat(3, 7)``; else the word."""
+    found = CELL.fullmatch(wanted)
+    try:
+        return (found[1], *map(int, found[2].replace(",", " ").split())) if found else wanted
+    except ValueError:  # of a lone sign
+        return wanted
 
 
 def _is_step(trace: Trace, name: Any) -> bool:

@@ -1,6 +1,5 @@
 """Verbs that ask a model at work: how a number was made, what it is owed to, what it depends on."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -344,13 +343,9 @@ def input_of(model: "Model", text: str) -> Any:
 
 
 def _target(model: "Model", said: tuple[str, ...]) -> Any:
-    """The target as the library takes it: none, one, two to compare, or a cell of a step."""
+    """The target as the library takes it: none, one, or two to compare."""
     from vesalius.inputs import class_names
 
-    if len(said) == 1:
-        cell = re.fullmatch(r"\s*(\w+(?:\[[\d,]+\])?)\(([\d\s,]+)\)\s*", said[0])
-        if cell is not None:
-            return cell[1], *map(int, cell[2].replace(",", " ").split())
     named = bool(class_names(model))
     each = tuple(int(word) if word.isdecimal() and not named else word for word in said)
     return each if len(each) > 1 else each[0] if each else None
