@@ -74,6 +74,15 @@ def test_an_image_is_scaled_as_the_model_says_and_the_trace_tells_it(vit):
     assert "has no preprocessing.json" in dissect(vit, PIXELS).prepared
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
+@pytest.mark.parametrize("several", [False, True])
+def test_channels_that_come_first_are_not_taken_for_grey_images(vit, kind, several):
+    first = np.moveaxis(PIXELS, -1, 0).astype(kind)
+    for given in (first, torch.tensor(first)):
+        with pytest.raises(WrongLength, match="whose channels come first, as in PyTorch"):
+            read_inputs(vit, given[None] if several else given)
+
+
 def test_the_network_gives_the_same_classes(vit):
     scaled = (PIXELS - np.array(KEPT["mean"])) / np.array(KEPT["std"])
     with torch.no_grad():

@@ -144,6 +144,7 @@ def read_inputs(
     if _is_series(model.config):
         several, prepare = array.ndim == 3, _series
     else:  # what ends in up to four is an image's channels
+        _require_channels_last(model, array)
         several = array.ndim == 4 or (array.ndim == 3 and array.shape[2] > 4)
         prepare = partial(_image, invert=invert)
     parts = list(array) if several else [array]
@@ -219,6 +220,16 @@ def _picture_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Inp
     config: OwnConfig = model.config
     picture = read_picture(file, config.image, config.channels, invert)
     return [_scaled_image(model, picture.pixels, raw, picture.done, str(file))]
+
+
+def _require_channels_last(model: Model, array: Array) -> None:
+    """Three colours that come first would be taken for three grey images."""
+    config: OwnConfig = model.config
+    if array.ndim in (3, 4) and array.shape[-3] == config.channels > 1 and array.shape[-1] > 4:
+        raise WrongLength(
+            f"expected height x width x channels, got {_shape(array)}, whose channels come first, "
+            f"as in PyTorch; np.moveaxis(array, -3, -1) puts them last"
+        )
 
 
 def _image(model: Model, array: Array, raw: bool, source: str, invert: bool) -> Input:
