@@ -40,6 +40,7 @@ from vesalius.errors import (
 from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
+from vesalius.machine import warn_once
 from vesalius.parallel import parallel_map
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -219,7 +220,13 @@ class Model(Shown):
                 f"{GENERATION} or config.json says eos_token_id {ids!r}; "
                 f"expected the id of a token, or a list of ids"
             )
-        return frozenset(listed)
+        rows: int = getattr(self.config, "vocabulary", 0)
+        if beyond := [i for i in listed if not 0 <= i < rows]:
+            warn_once(
+                f"{GENERATION} or config.json says eos_token_id {', '.join(map(str, beyond))}, but "
+                f"tokens are 0 to {rows - 1}: no text ends there"
+            )
+        return frozenset(listed) - frozenset(beyond)
 
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's.

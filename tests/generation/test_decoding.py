@@ -22,6 +22,7 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.generation.decoding import Generation, _Settings
+from vesalius.machine import warn_once
 
 LANGUAGE = ("gpt", "lstm", "rnn", "ffnn")
 OPENINGS = [
@@ -155,6 +156,14 @@ def test_an_end_that_is_no_token_is_told_when_generating(gpt, tmp_path):
     model = vesalius.load(tmp_path)
     with pytest.raises(UnknownConfiguration, match="eos_token_id '</s>'; expected the id of a"):
         generate(model, "He", 2)
+
+
+def test_an_end_beyond_the_vocabulary_is_said_and_left_out(caplog):
+    warn_once.cache_clear()
+    model = vesalius.load("gpt")
+    model.generation_config = {"eos_token_id": [1, 50256]}
+    assert model.ends == {1}
+    assert "says eos_token_id 50256, but tokens are 0 to 4095" in caplog.text
 
 
 def test_a_text_ends_at_its_end_unless_told_otherwise(gpt):
