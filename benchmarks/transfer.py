@@ -191,7 +191,8 @@ def with_masks(task: Task, model: str, strategy: str, seed: int, folder: Path) -
     said: Said = {key: dict(own[key]) if key != "objective" else own[key] for key in keys}
     said |= {"family": own["family"], "model": own["model"], "seed": seed}
     if model == "vit":
-        said["data"] = {"corpus": labelled_images(folder, seed), "valid": "fashion-mnist"}
+        held = file_of("fashion-mnist", "t10k-images")
+        said["data"] = {"corpus": labelled_images(folder, seed), "valid": held}
         said["data"] |= {"mirror": True, "shift": 2}
         steps = {"steps": task.steps, "evaluate_every": task.steps, "save_every": task.steps}
         said["training"] |= {**steps, "batch": 64, "warmup": 100}
