@@ -353,6 +353,8 @@ def test_a_failure_shows_its_sentence_and_a_way_out(browser, served):
     expect(hero(page, "probability")).to_contain_text("%")
     page = watched.open("/nobody/dissect")
     expect(page.get_by_role("alert")).to_contain_text("there is no model 'nobody'")
+    page = watched.open("/gpt/dissect/%E0%A4%A")  # an address that was cut short within a letter
+    expect(page.get_by_role("status")).to_contain_text("%E0%A4%A is no step of this run")
     watched.close()
     allowed = "Failed to load resource"  # which Chromium says of every refusal
     assert all(allowed in complaint for complaint in watched.complaints)

@@ -97,9 +97,18 @@ function within(text: string | null, least: number, most: number): number | null
   return x >= least && x <= most ? x : null;
 }
 
+/** A part of the path; one that was cut short within a letter is taken as it stands, and named as unknown. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function read(given: URL): Address {
   const url = isKept ? new URL(given.hash.slice(1) || "/", "file:///") : given; // a file has but its fragment
-  const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  const [model = "", room = "", ...rest] = url.pathname.split("/").slice(1).map(decoded);
   const query = url.searchParams;
   const at = query.get("at");
   const names = OWN[ROOMS.find((one) => one === room) ?? "dissect"] ?? [];
