@@ -122,6 +122,18 @@ def test_the_number_the_line_of_python_and_the_command_are_one(page, served, pla
     assert numbers[0] != numbers[1]
 
 
+def test_files_say_what_was_read_as_it_is_read(page, served):
+    for place, text in {
+        "/bert/dissect#t=he%20%5BMASK%5D%20his%20head": "he [MASK] his head",
+        "/bert/dissect?mask=2#t=he%20shook&b=her%20head": "[CLS] he [MASK] [SEP] her head [SEP]",
+        "/gpt/dissect#t=%D8%A7%D8%A7": "اا",
+    }.items():
+        opened(page, served, place)
+        said = taken(page, "the likeliest words", "CSV")[1].decode().splitlines()[0]
+        assert f"“{text}”" in said
+        expect(page.locator("h1 .given")).to_contain_text(re.sub(r"\s", "", text))
+
+
 def test_a_long_text_is_deflated_in_the_address_and_comes_back(page, served):
     opened(page, served, f"/gpt/dissect{READ}")
     page.keyboard.press("/")

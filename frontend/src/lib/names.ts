@@ -2,9 +2,44 @@
 
 import { explorer } from "./explorer.svelte";
 import { shown } from "./format";
+import type { Summary } from "./types";
 
 export function named(token: string, place?: number): string {
   const seen = explorer.run?.input;
   if (seen?.kind === "pixels" && place !== undefined) return place < seen.first ? "start" : `pixel ${place - seen.first + 1}`;
   return explorer.model?.reads === "text" ? shown(token) : token;
+}
+
+/** Whether tokens have no blanks of their own; of one long word in byte pairs, what may follow has. */
+export function inPieces(run: Summary): boolean {
+  const known = [...run.tokens, ...run.likeliest.map((word) => word.token)];
+  return run.tokens.length > 1 && !known.some((token) => /^\s/.test(token));
+}
+
+/** Whether a blank stands before a token: word pieces within a word have none. */
+export const isApart = (token: string, place: number): boolean => place > 0 && !token.startsWith("##");
+
+/** What was read, as it was given, or as its tokens are read. */
+export function textOf(run: Summary | null): string {
+  if (!run || run.input) return run?.source ?? "";
+  const pieces = inPieces(run);
+  return run.command || run.tokens.map((token, i) => (pieces && isApart(token, i) ? ` ${token}` : token)).join("");
+}
+
+const size = (token: string): number => new TextEncoder().encode(token.replace(/\\x[0-9a-f]{2}/g, ".")).length;
+
+/** The first tokens as they are read: a letter that several are bytes of stands at the last of them. */
+export function spelled(run: Summary, upto: number): string[] {
+  const said = run.tokens.slice(0, upto);
+  let [first, bytes] = [0, 0];
+  run.tokens.slice(0, upto).forEach((token, i) => {
+    const letters = run.within[i];
+    if (letters === undefined) return;
+    if (bytes === 0) first = i;
+    bytes += size(token);
+    if (bytes < size(letters)) return;
+    said.fill("", first, i)[i] = letters;
+    bytes = 0;
+  });
+  return said;
 }
