@@ -343,6 +343,17 @@ def test_other_families_open_without_a_complaint(watched, model):
     expect(page.locator("[data-value]")).to_be_visible()
 
 
+def test_the_status_line_tells_the_time_of_the_run_that_it_names(watched):
+    page, footer = watched.open("/gpt/dissect" + START), watched.page.locator("footer")
+    steps = len(vs.dissect("gpt", TEXT).steps)
+    expect(footer).to_contain_text(re.compile(rf"run \w{{8}}\D*float16\s*{steps} steps in \d+ ms"))
+    page = watched.open("/gpt/dissect?cut=P[4,1]" + START)
+    expect(page.locator(".again")).to_be_visible()
+    again = page.locator(".again").inner_text()
+    count, _, spent = again.partition(" steps computed again, ")
+    expect(footer).to_contain_text(f"{count} steps in {spent}")
+
+
 def test_a_failure_shows_its_sentence_and_a_way_out(browser, served):
     watched = Watched(browser, served)
     page = watched.open("/gpt/dissect#t=")
