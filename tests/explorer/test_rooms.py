@@ -142,6 +142,9 @@ def test_a_walk_through_the_ledger(page, served):
     assert page.url.endswith("/gpt/ledger?set=layers:6,heads:5" + START)
     page.get_by_text("as it is").click()
     expect(page.get_by_role("alert")).to_have_count(0)
+    entered(page, served, "/gpt/ledger?set=layers=0")  # as the command line writes it
+    expect(page.get_by_role("alert")).to_contain_text("layers must be at least 1, got 0")
+    page.get_by_text("as it is").click()
     page.get_by_label("batch, by rungs").fill("3")
     forward = vs.cost("gpt", batch=8).forward
     expect(page.locator("[data-forward]")).to_have_attribute("data-forward", str(forward))
@@ -227,6 +230,8 @@ def test_a_walk_through_the_words(page, served):
     expect(canvas).to_have_attribute("data-hovered", " shook")
     page.reload()
     expect(page.get_by_text("␣he ⟶ ␣she")).to_be_visible()
+    entered(page, served, f"/gpt/words?near=99999{START}")
+    expect(page.get_by_role("alert")).to_contain_text("ids from 0 to 4,095, got 99999")
 
 
 @pytest.mark.parametrize("width", [1280, 800])

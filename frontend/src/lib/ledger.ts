@@ -81,8 +81,8 @@ export interface Ledger {
 
 /** What the address says of the settings: ``layers:6,heads:8``. */
 export function changesOf(said: string): Record<string, string> {
-  const pairs = said.split(",").map((one) => one.split(":", 2) as [string, string]);
-  return Object.fromEntries(pairs.filter(([name, value]) => name && value !== undefined));
+  const pairs = said.split(",").map((one) => one.split(/[:=]/, 2));
+  return Object.fromEntries(pairs.map(([name = "", value = ""]) => [name, value]).filter(([name]) => name));
 }
 
 export function written(changes: Record<string, string>): string {

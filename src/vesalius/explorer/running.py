@@ -203,6 +203,9 @@ def _failed(runs: Runs, wanted: Wanted, error: VesaliusError) -> dict[str, Any]:
             if not wanted.second:
                 kept = bare[-(limit - (count - len(bare))) :]  # special tokens need places too
                 about["fitting"] = model.tokenizer.decode(kept)
+        elif limit and wanted.ids is not None and model.tokenizer is None:
+            fitting = " ".join(map(str, wanted.ids[-limit:]))
+            about |= {"tokens": len(wanted.ids), "limit": limit, "fitting": fitting}
     return about
 
 
