@@ -134,6 +134,22 @@ def test_files_say_what_was_read_as_it_is_read(page, served):
         expect(page.locator("h1 .given")).to_contain_text(re.sub(r"\s", "", text))
 
 
+def test_rooms_without_a_cursor_copy_the_number_that_they_show(page, served):
+    page.goto(f"{served.base}/gpt/ledger?set=layers:6,tied:false")
+    total = vs.count("gpt", layers=6, tied=False).total
+    expect(page.locator(f'[data-total="{total}"]')).to_be_visible()
+    line, command = copied(page, "y"), copied(page, "Y")
+    assert eval(line, {"vs": vs}) == int(copied(page, "c")) == total
+    told = CliRunner().invoke(cli, [*shlex.split(command)[1:], "--json"], catch_exceptions=False)
+    assert json.loads(told.output)["total"] == total
+    page.goto(f"{served.base}/gpt/words{READ}")
+    expect(page.get_by_label("nearest by cosine").locator("li")).to_have_count(9)
+    assert np.float32(eval(copied(page, "y"), {"vs": vs})) == np.float32(copied(page, "c"))
+    page.goto(f"{served.base}/gpt/runs")
+    page.keyboard.press("y")
+    expect(page.get_by_role("status")).to_contain_text("no number stands at the cursor here")
+
+
 def test_a_long_text_is_deflated_in_the_address_and_comes_back(page, served):
     opened(page, served, f"/gpt/dissect{READ}")
     page.keyboard.press("/")

@@ -39,6 +39,17 @@ export function python(explorer: Explorer): string {
   return there && name ? `${numbered(dissected(b, null), name, there)} - ${here}` : here;
 }
 
+/** A count with changed settings, as Python and the command line ask for it. */
+export function counting(name: string, changes: Record<string, string>): { python: string; command: string } {
+  const meant: Record<string, string> = { true: "True", false: "False", none: "None" };
+  const set = Object.entries(changes);
+  const said = set.map(([key, value]) => `, ${key}=${meant[value] ?? (/^[\d.e+-]+$/.test(value) ? value : JSON.stringify(value))}`);
+  return {
+    python: `vs.count(${JSON.stringify(name)}${said.join("")}).total`,
+    command: `vesalius count${set.map(([key, value]) => ` --set ${quoted(`${key}=${value}`)}`).join("")} ${quoted(name)}`,
+  };
+}
+
 const numbered = (trace: string, step: string, at: number[]): string => `${trace}[${JSON.stringify(step)}][${at.join(", ")}]`;
 
 /** The forward pass with its cuts, and with values of another where it has some. */

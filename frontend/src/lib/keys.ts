@@ -28,6 +28,9 @@ export const KEYS: [string, string][] = [
   ["?", "these keys"],
 ];
 
+/** The rooms that show the number at the cursor. */
+const AT_CURSOR = ["dissect", "heads"];
+
 const SHOWN = ["change", "a", "b"] as const;
 
 const ARROWS: Record<string, [number, number]> = {
@@ -79,9 +82,9 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "?": return acts.help;
     case "e": return acts.equations;
     case "t": return () => pictures.turn();
-    case "c": return () => void copy(explorer, number(explorer));
-    case "y": return () => void copy(explorer);
-    case "Y": return () => void copy(explorer, command(explorer));
+    case "c": return () => copyAtCursor(explorer, key, number);
+    case "y": return () => copyAtCursor(explorer, key, python);
+    case "Y": return () => copyAtCursor(explorer, key, command);
     default: return null;
   }
 }
@@ -139,6 +142,12 @@ function unfold(explorer: Explorer): void {
     if (factor) return explorer.go({ step: factor.name, at: factor.at });
   }
   explorer.note = "the terms of this number are weights: nothing lies below them";
+}
+
+/** Where the room shows the number at the cursor. */
+function copyAtCursor(explorer: Explorer, key: string, told: (explorer: Explorer) => string): void {
+  if (AT_CURSOR.includes(explorer.place.room)) void copy(explorer, told(explorer));
+  else explorer.note = `no number stands at the cursor here; ${key} copies the one of Dissect and Heads`;
 }
 
 export async function copy(explorer: Explorer, text = python(explorer)): Promise<void> {
