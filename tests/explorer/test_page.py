@@ -343,6 +343,25 @@ def test_other_families_open_without_a_complaint(watched, model):
     expect(page.locator("[data-value]")).to_be_visible()
 
 
+def test_an_unfolding_shows_what_else_takes_part(watched):
+    trace = vs.dissect("gpt", TEXT)
+    page, notes = watched.page, watched.page.locator("[data-notes]")
+    normal = vs.unfold(trace, "H_bar[3]", 20, 2).notes
+    watched.open(f"/gpt/dissect/H_bar[3]?at=20,2{START}")
+    expect(notes).to_contain_text("deviation")
+    shown = notes.locator("[data-full]").evaluate_all("all => all.map(x => x.dataset.full)")
+    assert np.allclose(np.float64(shown), [normal["mean"], normal["deviation"]])
+    watched.open(f"/gpt/dissect/mu[3,4]?at=2,1{START}")
+    expect(notes).to_contain_text("runner-up He")
+    made = vs.unfold(trace, "mu[3,4]", 2, 1)
+    shown = notes.locator("[data-full]").evaluate_all("all => all.map(x => x.dataset.full)")
+    told = [made.total, made.notes["log of the sum"], made.rivals[1][1]]
+    assert np.allclose(np.float64(shown), told)
+    notes.get_by_role("button").click()
+    expect(page).to_have_url(re.compile(re.escape("mu[3,4]?at=2,0")))
+    expect(notes).to_contain_text("largest ␣shook")
+
+
 def test_the_status_line_tells_the_time_of_the_run_that_it_names(watched):
     page, footer = watched.open("/gpt/dissect" + START), watched.page.locator("footer")
     steps = len(vs.dissect("gpt", TEXT).steps)

@@ -61,6 +61,8 @@ export function unfoldingTable({ unfolding }: Explorer): Table {
   ]);
   if (unfolding?.others) rows.push([`${unfolding.others} others`, unfolding.rest, "", ""]);
   if (unfolding) rows.push(["sum", unfolding.sum, "", ""], [unfolding.outer || "value", unfolding.value, "", ""]);
+  for (const [name, value] of Object.entries(unfolding?.notes ?? {})) rows.push([name, value, "", ""]);
+  for (const { at, sum } of unfolding?.rivals ?? []) rows.push([`sum at ${at}`, sum, "", ""]);
   return { heads: ["term", "value", "factors", "their values"], rows };
 }
 
