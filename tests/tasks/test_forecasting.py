@@ -96,7 +96,7 @@ def test_a_forecast_is_the_networks_in_the_series_own_units(outcome, table, tmp_
     assert "the last 12 of 200" in found._repr_html_()
 
 
-def test_what_cannot_be_forecast_is_refused(outcome, table):
+def test_what_cannot_be_forecast_is_refused(outcome, table, tmp_path):
     model = outcome.model
     cases = [
         (np.zeros((3, 20)), {}, r"reads 2 channels: high, low; the series has 3"),
@@ -110,8 +110,10 @@ def test_what_cannot_be_forecast_is_refused(outcome, table):
             vs.forecast(model, given, **more)
     with pytest.raises(VesaliusError, match="forecast needs a model of patchtst, this is tst"):
         vs.forecast(filled(small("tst")), table)
-    with pytest.raises(VesaliusError, match="the model reads 2 channels, but etth1 has 7"):
-        vs.evaluate(model, "etth1")
+    wider = tmp_path / "wider.csv"
+    wider.write_text("date,a,b,c\n2020-01-01,1,2,3\n2020-01-02,1,2,3\n")
+    with pytest.raises(VesaliusError, match=r"the model reads 2 channels, but .*wider.csv has 3"):
+        vs.evaluate(model, str(wider))
     with pytest.raises(VesaliusError, match="without gaps"):
         vs.families.FAMILIES["patchtst"].run(
             model.parameters, np.zeros((2, 12)), {}, real=np.arange(12) > 2
