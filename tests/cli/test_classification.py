@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from processes import is_complaint, shown, vesalius
+from strategies import filled, small
 
 import vesalius as package
 
@@ -44,6 +45,19 @@ def test_many_series_have_a_row_each_and_what_is_right_is_counted(place):
     text = shown("classify", "tst", str(place / "voices.ts"), "--top", "1")
     assert "of 6 are what their files say" in text
     assert text.count("says") == 1
+
+
+def test_values_of_series_have_a_row_each(place, tmp_path):
+    model = filled(small("tst", head="regression", outputs=1), dtype="float32")
+    model.preprocessing = {"mean": [0.0] * 4, "std": [1.0] * 4}
+    model.preprocessing |= {"target_mean": 1000.0, "target_std": 50.0}
+    model.save(tmp_path / "model")
+    (tmp_path / "a.ts").write_text("@dimensions 4\n@data\n1:2:3:4\n4:3:2:1\n")
+    given = ("classify", str(tmp_path / "model"), str(tmp_path / "a.ts"))
+    values = [one["value"] for one in json.loads(shown(*given, "--json"))]
+    text = shown(*given)
+    assert all(f"{value:.4f}" in text for value in values)
+    assert "Input: scaled as in training" in text
 
 
 @pytest.mark.parametrize(

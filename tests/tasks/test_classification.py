@@ -56,13 +56,30 @@ def test_labels_of_a_file_are_compared(tmp_path):
     assert sorted(one.right for one in found) == [False, True]
 
 
+def test_a_series_has_a_value_in_the_units_of_its_target(tmp_path):
+    model = filled(small("tst", head="regression", outputs=1), dtype="float32")
+    model.preprocessing = {"mean": [0.0] * 4, "std": [1.0] * 4}
+    model.preprocessing |= {"target_mean": 1000.0, "target_std": 50.0}
+    head = "@dimensions 4\n@targetLabel true\n@data\n"
+    (tmp_path / "a.ts").write_text(head + "1:2:3:4:990\n4:3:2:1:1010\n")
+    found = classify(model, tmp_path / "a.ts")
+    given = (np.array([[1.0], [2], [3], [4]]), np.array([[4.0], [3], [2], [1]]))
+    expected = [1000 + 50 * dissect(model, one)["z"][0] for one in given]
+    assert [float(one) for one in found] == pytest.approx(expected)
+    assert [one.source for one in found] == [f"{tmp_path}/a.ts, 0", f"{tmp_path}/a.ts, 1"]
+    assert float(classify(model, given[0])) == float(found[0])
+    assert found[0].to_json()["prepared"] == "scaled as in training"
+
+
 def test_models_without_classes_or_scaling_say_so(vit):
     with pytest.raises(WrongKind, match="this gpt2 has no head that labels texts"):
         classify(filled(small("gpt2")), [1, 2])
     with pytest.raises(WrongKind, match="tells no classes apart"):
         classify(filled(small("vit", classes=0)), PIXELS)
     with pytest.raises(WrongKind, match="tells no classes apart"):
-        classify(filled(small("tst", head="regression")), np.zeros((4, 7)))
+        classify(filled(small("tst", head="regression", outputs=2)), np.zeros((4, 7)))
+    with pytest.raises(WrongKind, match="or on a value for each input"):
+        classify(filled(small("tst", head="series", outputs=1)), np.zeros((4, 7)))
     vit.preprocessing = {}
     with pytest.raises(WrongKind, match=r"no preprocessing\.json; say raw"):
         classify(vit, PIXELS)

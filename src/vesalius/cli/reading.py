@@ -42,7 +42,8 @@ def classify(
     """The classes of TEXTs, or of images or series in FILEs, by MODEL, with probabilities.
 
     A model of texts that `vesalius finetune` made tells classes, several labels, or a value; one of
-    pairs reads its TEXTs two by two. A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy.
+    pairs reads its TEXTs two by two. A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy;
+    one that was trained on values tells those.
     Numbers are scaled as in training. Images of another size are resized, bilinear, to the model's;
     colours become grey where it reads grey. What was done is said.
 
@@ -50,7 +51,7 @@ def classify(
     """
     from vesalius.inputs import reads_arrays
     from vesalius.tasks.classification import classify as run
-    from vesalius.tasks.labelling import as_read, texts_of
+    from vesalius.tasks.labelling import Value, as_read, texts_of
 
     loaded = load(model)
     if bool(given) == (file is not None):
@@ -69,6 +70,8 @@ def classify(
     results = run(loaded, list(given), raw, invert)
     if as_json:
         return terminal.show_json([result.to_json(top) for result in results])
+    if all(isinstance(result, Value) for result in results):
+        return terminal.show_values(results)
     return terminal.show_classifications(results, top)
 
 

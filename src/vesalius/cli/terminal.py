@@ -70,8 +70,7 @@ def show_classifications(results: "list[Classification]", top: int) -> None:
             heads = ("class", "probability")
             parts += [Table(heads, rows, right=(1,), title=result.source), *_about(result)]
     else:
-        files = {result.source.rpartition(", ")[0] for result in results}
-        file = f"{files.pop()}, " if len(files) == 1 else ""
+        file = _common_file(results)
         many: list[tuple[str, ...]] = []
         labelled = all(result.label is not None for result in results)
         for result in results:
@@ -85,6 +84,20 @@ def show_classifications(results: "list[Classification]", top: int) -> None:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
     show(*parts)
+
+
+def show_values(results: "list[Value]") -> None:
+    """A row for each series."""
+    file = _common_file(results)
+    rows = [(result.source.removeprefix(file), f"{result.value:.4f}") for result in results]
+    table = Table(("input", "value"), rows, right=(1,), title=file.removesuffix(", "))
+    show(table, f"Input: {results[0].prepared}.")
+
+
+def _common_file(results: "Sequence[Classification | Value]") -> str:
+    """The file that all are of, as their sources begin; empty where there are several."""
+    files = {result.source.rpartition(", ")[0] for result in results}
+    return f"{file}, " if len(files) == 1 and (file := files.pop()) else ""
 
 
 def show_labels(results: "Sequence[Classification | Labels | Value]", top: int) -> None:

@@ -1,7 +1,7 @@
 """The classes of texts, images and series, with names and probabilities: ``vesalius classify``.
 
-Images and series go through the equations, prepared as in training; texts are left to
-``labelling``, with the labels and values that they may have in place of classes.
+Images and series go through the equations, prepared as in training; a series may have a value in
+place of a class. Texts are left to ``labelling``, with their classes, labels and values.
 """
 
 import os
@@ -17,6 +17,7 @@ from vesalius.capabilities import require_served
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
+from vesalius.families import family_of
 from vesalius.inputs import Input, class_names, label_kind, read_inputs, reads_arrays
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.tasks.labelling import (
@@ -95,13 +96,13 @@ Result = Classification | Labels | Value
 @overload
 def classify(
     model: ModelLike, given: "Sources", raw: bool = False, invert: bool = False
-) -> list[Classification]: ...
+) -> list[Classification] | list[Value]: ...
 
 
 @overload
 def classify(
     model: ModelLike, given: "Source", raw: bool = False, invert: bool = False
-) -> Classification | list[Classification]: ...
+) -> Classification | Value | list[Classification] | list[Value]: ...
 
 
 @overload
@@ -115,13 +116,13 @@ def classify(
     given: "Source | Sources | list[Text]",
     raw: bool = False,
     invert: bool = False,
-) -> Result | list[Classification] | list[Result]:
+) -> Result | list[Classification] | list[Value] | list[Result]:
     """The classes of a text, an image or a series: a ``Classification``, or a list of several.
 
     ``given`` is a text, a pair of texts, or for models of images and series an array or a file
     (.png, .jpg, .npy; .ts, .csv, .npy); or a list of these. ``raw`` leaves the numbers of arrays as
     they are; ``invert`` turns dark into bright. Models that tell several labels of a text at once
-    give ``Labels``, models of values a ``Value``.
+    give ``Labels``, models of values, of texts or series, a ``Value``.
     """
     model = loaded(model)
     require_served(model, "classify")
@@ -131,10 +132,10 @@ def classify(
         texts: Any = given if isinstance(given, list) else [given]
         found = classify_texts(model, texts)
         return found if isinstance(given, list) else found[0]
-    if not class_names(model):
+    if not class_names(model) and not _tells_values(model):
         raise WrongKind(
             f"this {model.family} tells no classes apart: it has no head for them; "
-            f"expected one that was trained on classes"
+            f"expected one that was trained on classes, or on a value for each input"
         )
     if not model.preprocessing and not raw:
         raise WrongKind(
@@ -149,12 +150,21 @@ def classify(
     inputs = [one for source in sources for one in read_inputs(model, source, raw, invert)]
     if not inputs:
         raise EmptySequence("expected an image or a series, got none")
-    results = [_classified(model, one) for one in inputs]
-    return results if several or len(results) > 1 else results[0]
+    results: Any = [_told(model, one) for one in inputs]
+    return results if several or len(results) > 1 else results[0]  # type: ignore[no-any-return]
 
 
-def _classified(model: Model, given: Input) -> Classification:
-    candidates = tuple(Candidate(*row) for row in dissect(model, given, only="z").classes())
+def _tells_values(model: Model) -> bool:
+    """Whether a model of images or series has a head of one number for each input."""
+    config = model.config
+    return "z" in family_of(config).outputs(config) and config.symbols()["Y"] == 1
+
+
+def _told(model: Model, given: Input) -> Classification | Value:
+    trace = dissect(model, given, only="z")
+    if not class_names(model):
+        return Value(given.source, value_of(model, float(trace["z"][0])), given.prepared)
+    candidates = tuple(Candidate(*row) for row in trace.classes())
     return Classification(given.source, candidates, given.prepared, given.label, given.hint)
 
 

@@ -79,7 +79,7 @@ class Labels(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Value(Shown):
-    """A number for a text, in the units that training had."""
+    """A number for a text or a series, in the units that training had."""
 
     source: str
     value: float
@@ -95,7 +95,9 @@ class Value(Shown):
         return [f"{self.value:.4f}"]
 
     def view(self, top: int | None = None) -> Iterator[Part]:
-        yield Table(("text", "value"), [(self.source, f"{self.value:.4f}")], right=(1,), prose=(0,))
+        yield Table(
+            ("input", "value"), [(self.source, f"{self.value:.4f}")], right=(1,), prose=(0,)
+        )
         yield f"input: {self.prepared}"
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
