@@ -96,6 +96,23 @@ def test_a_forecast_is_the_networks_in_the_series_own_units(outcome, table, tmp_
     assert "the last 12 of 200" in found._repr_html_()
 
 
+def test_channels_go_by_their_names_in_any_order(outcome, table, tmp_path):
+    model, turned, other = outcome.model, tmp_path / "turned.csv", tmp_path / "other.csv"
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    turned.write_text("\n".join(f"{date},{low},{high}" for date, high, low in rows))
+    expected, found = vs.forecast(model, table), vs.forecast(model, turned)
+    assert found.channels == ("high", "low")
+    np.testing.assert_array_equal(found.values, expected.values)
+    numbers = [vs.evaluate(model, file).numbers["mean_squared_error"] for file in (table, turned)]
+    assert numbers[0] == numbers[1]
+    other.write_text(turned.read_text().replace("high", "height"))
+    for verb in (vs.forecast, vs.evaluate):
+        with pytest.raises(
+            VesaliusError, match=r"no channel 'high', but low, height; .*: high, low"
+        ):
+            verb(model, other)
+
+
 def test_what_cannot_be_forecast_is_refused(outcome, table, tmp_path):
     model = outcome.model
     cases = [
@@ -112,7 +129,7 @@ def test_what_cannot_be_forecast_is_refused(outcome, table, tmp_path):
         vs.forecast(filled(small("tst")), table)
     wider = tmp_path / "wider.csv"
     wider.write_text("date,a,b,c\n2020-01-01,1,2,3\n2020-01-02,1,2,3\n")
-    with pytest.raises(VesaliusError, match=r"the model reads 2 channels, but .*wider.csv has 3"):
+    with pytest.raises(VesaliusError, match=r"reads 2 channels: high, low; .*wider.csv has 3"):
         vs.evaluate(model, str(wider))
     with pytest.raises(VesaliusError, match="without gaps"):
         vs.families.FAMILIES["patchtst"].run(

@@ -53,6 +53,14 @@ def class_names(preprocessing: Mapping[str, Any], classes: int) -> list[str]:
     return [str(name) for name in names] or [str(number) for number in range(classes)]
 
 
+def channel_names(preprocessing: Mapping[str, Any], channels: int) -> tuple[str, ...]:
+    """What the channels of a series along time were called in training; empty if nobody knows."""
+    names = preprocessing.get("channels") or []
+    if not isinstance(names, list | tuple) or len(names) not in (0, channels):
+        raise unfitting(f"a list of {channels} names of channels", {"channels": names})
+    return tuple(map(str, names))
+
+
 def labelled(part: Part, corpus: str, preprocessing: Mapping[str, Any], classes: int) -> Part:
     """The examples with the classes that the model knows, which go by their names if they can."""
     if part.labels is None:

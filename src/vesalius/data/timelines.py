@@ -132,7 +132,33 @@ def _of_array(given: Any, name: str) -> Timeline:
             f"{name} has a gap in channel {channel} at time step {step}: {values[channel, step]}; "
             f"fill it first"
         )
-    return Timeline(values.T, tuple(f"channel {c}" for c in range(1, len(values) + 1)))
+    return Timeline(values.T, _numbered(len(values)))
+
+
+def _numbered(channels: int) -> tuple[str, ...]:
+    """What channels are called that have no names."""
+    return tuple(f"channel {c}" for c in range(1, channels + 1))
+
+
+def fitted(timeline: Timeline, channels: int, names: Sequence[str], source: str) -> Timeline:
+    """The series with its channels in a model's order, by the ``names`` that its training had."""
+    found = timeline.names
+    known = f": {', '.join(names)}" if names else ""
+    if len(found) != channels:
+        turned = "; transpose it" if len(timeline) == channels else ""
+        raise WrongLength(
+            f"the model reads {counted(channels, 'channel')}{known}; {source} has "
+            f"{len(found)}{turned}"
+        )
+    if not names or _numbered(channels) in (found, tuple(names)):
+        return timeline
+    if lacking := [name for name in names if name not in found]:
+        raise UnusableData(
+            f"{source} has no channel {lacking[0]!r}, but {', '.join(found)}; the model reads "
+            f"{counted(channels, 'channel')}{known}; give the columns these names"
+        )
+    values = timeline.values[:, [found.index(name) for name in names]]
+    return Timeline(values, tuple(names), timeline.times)
 
 
 def _read_long(path: Path) -> Timeline:

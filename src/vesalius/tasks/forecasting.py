@@ -18,7 +18,7 @@ from vesalius.capabilities import require_served
 from vesalius.data import preprocessing
 from vesalius.data.batches import Scaling
 from vesalius.data.intervals import half_width
-from vesalius.data.timelines import LONG, Timeline, read_timeline
+from vesalius.data.timelines import LONG, Timeline, fitted, read_timeline
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind, WrongLength
 from vesalius.families import family_of
@@ -143,8 +143,9 @@ def forecast(
     """The time steps that follow a series, in its own units, with intervals of a ``level``.
 
     ``series`` is a .csv file (wide with a column of dates, or long: unique_id, ds, y), a .npy file
-    or an array, channels x time; its last values are the look-back. ``horizon`` is how many time
-    steps, as many as the model forecasts by default; ``raw`` leaves the values as they are.
+    or an array, channels x time; its last values are the look-back. Columns go by the names that
+    training had, in any order. ``horizon`` is how many time steps, as many as the model forecasts
+    by default; ``raw`` leaves the values as they are.
     """
     model = loaded(model)
     require_served(model, "forecast")
@@ -156,8 +157,14 @@ def forecast(
             f"the model forecasts {most} time steps, got horizon {many}; train one with that "
             f"[model] horizon"
         )
-    timeline = read_timeline(series)
-    _require_fits(timeline, config, model)
+    source = str(series) if isinstance(series, str | os.PathLike) else "the series"
+    names = preprocessing.channel_names(model.preprocessing, config.channels)
+    timeline = fitted(read_timeline(series), config.channels, names, source)
+    if len(timeline) < config.context:
+        raise WrongLength(
+            f"the model looks back {config.context} time steps, the series has {len(timeline)}; "
+            f"give a longer one"
+        )
     past = timeline.values[-config.context :]
     scaled = bool(model.preprocessing) and not raw
     if not scaled:
@@ -197,19 +204,3 @@ def _told(
         np.asarray(past, np.float64),
         f"the last {config.context} of {len(timeline):,} time steps, {how}",
     )
-
-
-def _require_fits(timeline: Timeline, config: OwnConfig, model: Model) -> None:
-    found, wanted = len(timeline.names), config.channels
-    if found != wanted:
-        turned = "; transpose it" if len(timeline) == wanted else ""
-        names = model.preprocessing.get("channels") or []
-        known = f": {', '.join(map(str, names))}" if names else ""
-        raise WrongLength(
-            f"the model reads {wanted} channels{known}; the series has {found}{turned}"
-        )
-    if len(timeline) < config.context:
-        raise WrongLength(
-            f"the model looks back {config.context} time steps, the series has {len(timeline)}; "
-            f"give a longer one"
-        )

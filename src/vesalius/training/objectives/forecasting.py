@@ -15,7 +15,6 @@ from vesalius.data import preprocessing, timelines
 from vesalius.data.batches import Batch, Batches, Scaling
 from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
-from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
 from vesalius.metrics.forecasts import ChannelRow, ForecastPredictions
 from vesalius.metrics.predictions import Predictions
@@ -63,12 +62,9 @@ class Forecast(Objective):
         lengths = (config.context, config.horizon)  # type: ignore[attr-defined]
         channels: int = config.channels  # type: ignore[attr-defined]
         data = ForecastData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
+        names = preprocessing.channel_names(kept, channels)
         timeline = timelines.read_timeline(corpus)
-        if len(timeline.names) != channels:
-            raise UnusableData(
-                f"the model reads {channels} channels, but {corpus} has {len(timeline.names)}: "
-                f"{', '.join(timeline.names[:8])}"
-            )
+        timeline = timelines.fitted(timeline, channels, names, corpus)
         scaling = preprocessing.scaling(kept, channels)
         *_, test = timelines.scaled_parts(timeline, data, scaling, *lengths)
         common: dict[str, Any] = {"training": test, "validation": test, "batch": AT_ONCE}
