@@ -18,6 +18,7 @@ from vesalius.data import images, preprocessing
 from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
+from vesalius.data.timelines import fitted, read_timeline
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     EmptySequence,
@@ -176,6 +177,11 @@ def read_input(
 
 def _is_series(config: Config) -> bool:
     return family_of(config).reads == "series"
+
+
+def _forecasts(config: Config) -> bool:
+    """Whether a series is one along time, whose end is what the model looks back on."""
+    return family_of(config).forecast is not None
 
 
 def _array(given: "ArrayLike", expected: str) -> Array:
@@ -338,6 +344,11 @@ def _series_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Inpu
     if invert:
         raise WrongKind("a series cannot be inverted; that is for images")
     kept = model.preprocessing
+    if _forecasts(model.config) and file.suffix.lower() == ".csv":
+        config: OwnConfig = model.config
+        names = preprocessing.channel_names(kept, config.channels)
+        timeline = fitted(read_timeline(file), config.channels, names, str(file))
+        return [_series(model, timeline.values.T, raw, str(file))]
     label = kept.get("label")
     if file.suffix.lower() == ".csv" and label and not has_column(file, label):
         label = None
@@ -377,6 +388,9 @@ def _series(
     if len(values) != config.channels:
         turned = "; transpose it" if values.shape[1] == config.channels else ""
         raise WrongLength(f"this model reads {config.channels} channels, got {len(values)}{turned}")
+    if values.shape[1] > config.context and _forecasts(config):
+        done = (*done, f"the last {config.context} of {values.shape[1]:,} time steps")
+        values = values[:, -config.context :]
     if values.shape[1] > config.context:
         name = source or "the series"
         raise SequenceTooLong(

@@ -12,6 +12,7 @@ import vesalius as vs
 from vesalius.baselines.forecasting import last_value
 from vesalius.equations import forecast_loss
 from vesalius.errors import UnknownConfiguration, VesaliusError
+from vesalius.explorer.uploads import Uploads
 from vesalius.training import train
 from vesalius.training.recipe import recipe
 
@@ -111,6 +112,23 @@ def test_channels_go_by_their_names_in_any_order(outcome, table, tmp_path):
             VesaliusError, match=r"no channel 'high', but low, height; .*: high, low"
         ):
             verb(model, other)
+
+
+def test_a_dissection_reads_a_file_as_a_forecast_does(outcome, table, tmp_path):
+    model, long = outcome.model, tmp_path / "long.csv"
+    (_, *names), *rows = (line.split(",") for line in table.read_text().splitlines())
+    lines = [f"{names[c]},{row[0]},{row[c + 1]}" for c in (1, 0) for row in rows]
+    long.write_text("\n".join(["unique_id,ds,y", *lines]))
+    mean, std = (np.array(model.preprocessing[name]) for name in ("mean", "std"))
+    expected = (vs.forecast(model, table).values - mean) / std
+    values = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2)).T
+    for given in (table, long, values):
+        trace = vs.dissect(model, given)
+        np.testing.assert_allclose(trace["Omega_hat"].T, expected, rtol=1e-4, atol=1e-5)
+        assert trace.prepared == "the last 12 of 200 time steps; scaled as in training"
+    uploads = Uploads()
+    (brought,) = uploads.read(model, uploads.add(long.read_bytes()).key)
+    np.testing.assert_allclose(brought.values.T, (values.T[-12:] - mean) / std, rtol=1e-4)
 
 
 def test_what_cannot_be_forecast_is_refused(outcome, table, tmp_path):
