@@ -134,6 +134,19 @@ def test_files_say_what_was_read_as_it_is_read(page, served):
         expect(page.locator("h1 .given")).to_contain_text(re.sub(r"\s", "", text))
 
 
+def test_the_file_of_the_gates_has_every_unit(page, served):
+    page.goto("about:blank")
+    page.goto(f"{served.base}/lstm/heads/c[2,3]?at=5{READ}")
+    expect(page.locator("[data-ribbon=c]")).to_be_visible(timeout=MINUTE)
+    data = taken(page, "unit 5 of layer 2 over time", "CSV")[1].decode()
+    _, heads, *rows = csv.reader(StringIO(data))
+    trace = vs.dissect("lstm", "He shook his")
+    for unit in (0, 5, len(trace["c[2,1]"]) - 1):
+        column = heads.index(f"c({unit})")
+        values = [trace[f"c[2,{t}]"][unit] for t in (1, 2, 3)]
+        assert np.array_equal(np.float32([row[column] for row in rows]), np.float32(values))
+
+
 def test_rooms_without_a_cursor_copy_the_number_that_they_show(page, served):
     page.goto(f"{served.base}/gpt/ledger?set=layers:6,tied:false")
     total = vs.count("gpt", layers=6, tied=False).total

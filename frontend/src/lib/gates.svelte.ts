@@ -56,6 +56,16 @@ export interface Span {
   units: { unit: number; least: number }[];
 }
 
+async function ribbonsOf(run: string, query: string, symbol: string): Promise<Ribbons> {
+  const { data, headers } = await bytes(`/api/runs/${run}/gates.ribbons?${query}`);
+  const [symbols = 1, rows = 1, columns = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
+  const size = symbols * rows * columns;
+  const view = new DataView(data);
+  const values = Float32Array.from({ length: size }, (_, k) => view.getFloat32(4 * k, true));
+  const units = Int32Array.from({ length: size }, (_, k) => view.getInt32(4 * (size + k), true));
+  return { symbol, rows, columns, values, units };
+}
+
 class Gates {
   told = $state.raw<Told | null>(null);
   ribbons = $state.raw<Ribbons | null>(null);
@@ -88,14 +98,14 @@ class Gates {
     const wanted = `${run} ${query}`;
     if (this.drawn[which] === wanted) return;
     this.drawn[which] = wanted;
-    const { data, headers } = await bytes(`/api/runs/${run}/gates.ribbons?${query}`);
-    if (this.drawn[which] !== wanted) return;
-    const [symbols = 1, high = 1, columns = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
-    const size = symbols * high * columns;
-    const view = new DataView(data);
-    const values = Float32Array.from({ length: size }, (_, k) => view.getFloat32(4 * k, true));
-    const units = Int32Array.from({ length: size }, (_, k) => view.getInt32(4 * (size + k), true));
-    this[which] = { symbol, rows: high, columns, values, units };
+    const found = await ribbonsOf(run, query, symbol);
+    if (this.drawn[which] === wanted) this[which] = found;
+  }
+
+  /** All symbols of all units of the layer, in the order of their numbers. */
+  all(run: string): Promise<Ribbons> {
+    const { layer, units } = this.told!;
+    return ribbonsOf(run, `layer=${layer}&order=index&rows=${units}`, "");
   }
 
   async look(run: string, layer: number, unit: number, position: number): Promise<void> {

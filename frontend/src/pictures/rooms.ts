@@ -31,7 +31,16 @@ export function headsTable({ run, effects }: Explorer): Table {
 export function unitTable({ run }: Explorer): Table {
   const symbols = Object.entries(gates.unit?.lines ?? {});
   const rows = (run?.tokens ?? []).map((token, i): Entry[] => [i, token, ...symbols.map(([, values]) => values?.[i] ?? null)]);
-  return { heads: ["position", "token", ...symbols.map(([symbol]) => symbol)], rows };
+  return { heads: ["position", "token", ...symbols.map(([symbol]) => symbol)], rows, note: "the unit at the cursor; the file has all units" };
+}
+
+/** The ribbons: every symbol of every unit, over time. */
+export async function ribbonsTable({ run }: Explorer): Promise<Table> {
+  const { rows: units, columns, values } = await gates.all(run!.id);
+  const symbols = gates.told?.symbols ?? [];
+  const each = symbols.flatMap(({ symbol }, s) => Array.from({ length: units }, (_, u) => ({ head: `${symbol}(${u})`, from: (s * units + u) * columns })));
+  const rows = (run?.tokens ?? []).map((token, i): Entry[] => [i, token, ...each.map(({ from }) => values[from + i] ?? null)]);
+  return { heads: ["position", "token", ...each.map(({ head }) => head)], rows };
 }
 
 /** Words with their places on the axes; all of them, or the first. */
