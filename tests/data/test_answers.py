@@ -56,6 +56,10 @@ def test_questions_are_read_with_all_answers_and_with_none(tmp_path):
         ({"answers": []}, "there are no answers; expected one, or is_impossible"),
         ({"answers": ["Ada"]}, "expected 'answers', a list of objects"),
         ({"answers": [at("Ada")], "question": 3}, "expected 'question', a text"),
+        (
+            {"answers": [at("Ada")], "question": " "},
+            r"squad.json, question 'q0' \(Ada\): the question is empty",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_question_is_said_with_its_name(tmp_path, asked, says):

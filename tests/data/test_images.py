@@ -208,12 +208,24 @@ def test_sub_folders_are_classes_in_natural_order(tmp_path, rng):
     for place, image in zip(places, pixels, strict=True):
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_bytes(png(image, RGB))
-    (tmp_path / "empty").mkdir()
+    (tmp_path / ".hidden").mkdir()
     images = read_images(tmp_path)
     assert (images.pixels == pixels.transpose(0, 3, 1, 2)).all()
     assert images.labels.tolist() == [0, 0, 0, 1, 2]
     assert images.labels.dtype == np.int64
     assert images.names == ("class 2", "class 10", "dog")
+
+
+@pytest.mark.usefixtures("pillow")
+@pytest.mark.parametrize("inside", [(), ("a.gif",)], ids=["empty", "other files"])
+def test_a_class_without_pictures_is_refused(tmp_path, rng, inside):
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "cat" / "a.png").write_bytes(png(drawn(rng, 4, 5), GREY))
+    for name in inside:
+        (tmp_path / "dog" / name).write_bytes(b"GIF89a")
+    with pytest.raises(EmptyCorpus, match="dog holds no images; expected PNG or JPEG files of"):
+        read_images(tmp_path)
 
 
 @pytest.mark.usefixtures("pillow")

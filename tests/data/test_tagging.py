@@ -59,7 +59,7 @@ def test_columns_are_read_as_people_write_them(tmp_path):
         ("He\nwalks\n", {}, UnusableData, "line 1: expected a word and its tag, apart by a tab"),
         ("He\tPRON\n", {"column": 3}, UnusableData, "a word in column 1 and its tag in column 3"),
         ("\n \n\t\n", {}, EmptyCorpus, "holds no words"),
-        (b"caf\xe9\tO\n", {}, BrokenFile, "not UTF-8: byte 0xe9 at offset 3"),
+        (b"caf\xe9\tO\n", {}, BrokenFile, "byte 0xe9 at offset 3; save it as UTF-8"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path, text, columns, error, says):
@@ -87,6 +87,9 @@ def test_parts_and_tags_that_cannot_be_learnt(tmp_path):
         tagging.numbered(strange, ["A", "B"])
     with pytest.raises(UnusableData, match=r"all words of .* have the tag 'A'; expected two tags"):
         tagging.require_tags(read_tagged(written(tmp_path, "He\tA\n", "one.tsv")))
+    bare = read_tagged(written(tmp_path, "1\tHe\the\tPRON\tPRP\t_\n", "some.conllu"))
+    with pytest.raises(UnusableData, match="say the columns: of CoNLL-U --text 2 --label 4"):
+        tagging.require_tags(bare)
     with pytest.raises(UnusableData, match="is a folder; expected a file of words with tags"):
         tagging.training_parts(TaggedData(corpus=str(tmp_path)), 0)
 

@@ -198,5 +198,7 @@ def test_transformers_own_checkpoints_are_read(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**told, "pooling_type": "mean"}))
     with pytest.raises(UnknownConfiguration, match="pooling_type = 'mean'; only None"):
         vs.load(tmp_path)
-    with pytest.raises(UnknownConfiguration, match="cannot say: end_padding, affine"):
+    with pytest.raises(
+        UnknownConfiguration, match="cannot say: end_padding = true, affine = true; keep"
+    ):
         filled(small("patchtst", affine=True)).save(tmp_path / "ours", layout="huggingface")

@@ -158,7 +158,8 @@ def text_of(file: str) -> str:
         text: str = data.decode("utf-8").removeprefix("\ufeff")  # which Windows puts before texts
     except UnicodeDecodeError as error:
         raise BrokenFile(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; "
+            f"save it as UTF-8"
         ) from error
     if not text.strip():
         raise EmptyCorpus(f"{name} holds no text; expected some")

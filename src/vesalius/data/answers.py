@@ -58,6 +58,8 @@ def read_questions(file: str | Path) -> list[Question]:
 def _question(file: Path, title: str, context: str, asked: Mapping[str, Any]) -> Question:
     text = _text(file, title, asked, "question")
     where = f"question {asked.get('id') or text!r} ({title})"
+    if not text.strip():
+        raise UnusableData(f"{file}, {where}: the question is empty; expected a text")
     impossible = asked.get("is_impossible", False)
     said = [] if impossible else _list(file, where, asked, "answers")
     answers, starts = list[str](), list[int]()

@@ -178,7 +178,13 @@ def _read_pictures(folder: Path, fitted: tuple[int, int] | None) -> Images:
     """PNG and JPEG files, in the natural order of their names: 2 before 10."""
     loose = _pictures(folder)
     classes = {sub.name: _pictures(sub) for sub in sorted(folder.iterdir(), key=_natural)}
-    classes = {name: files for name, files in classes.items() if files}
+    empty = [name for name, group in classes.items() if not group and (folder / name).is_dir()]
+    classes = {name: group for name, group in classes.items() if group}
+    if classes and (bare := [name for name in empty if name[0] != "."]):
+        raise EmptyCorpus(
+            f"{folder / bare[0]} holds no images; expected PNG or JPEG files of this class, or no "
+            f"such folder"
+        )
     files = [file for group in classes.values() for file in group] or loose
     if not files:
         raise EmptyCorpus(

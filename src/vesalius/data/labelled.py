@@ -183,9 +183,12 @@ def split(whole: LabelledTexts, share: float, seed: int) -> tuple[LabelledTexts,
     if not held_out:
         what = "texts" if whole.groups is None else "groups"
         many = len(whole if whole.groups is None else set(whole.groups))
+        counts = Counter(label for given in classes for label in given)
+        alone = max(counts.values(), default=0) == 1
+        why = ", since each class has one alone, which is trained on" if alone else ""
         raise ImpossibleSetting(
-            f"a share of {share} of {many} {what} is none; name another table to validate "
-            f"on as valid, or set split higher"
+            f"a share of {share} of {many} {what} is none{why}; give more of them, "
+            f"{'' if alone else 'set split higher, '}or name another table to validate on as valid"
         )
     return whole.chosen(rest), whole.chosen(held_out)
 

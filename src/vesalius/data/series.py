@@ -117,7 +117,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BrokenFile(f"{path} is not UTF-8 text: {error}") from error
+        raise BrokenFile(f"{path} is not UTF-8 text: {error}; save it as UTF-8") from error
 
 
 def _header(path: Path, lines: list[str]) -> tuple[int | None, tuple[str, ...], bool]:

@@ -94,9 +94,12 @@ def _text(file: Path) -> str:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BrokenFile(f"{file} is not UTF-8 text: {error}") from error
+        raise BrokenFile(f"{file} is not UTF-8 text: {error}; save it as UTF-8") from error
     if "\0" in text:
-        raise BrokenFile(f"{file} holds bytes that no text has; expected a table")
+        raise BrokenFile(
+            f"{file} holds bytes that no text has; expected a table; one in UTF-16 is to be saved "
+            f"as UTF-8"
+        )
     return text
 
 
@@ -104,7 +107,14 @@ Numbered = list[tuple[int, dict[str, Any]]]
 
 
 def _separated(file: Path, text: str) -> tuple[list[str], Numbered]:
-    rows = _cells(file, text, SEPARATORS[file.suffix.lower()])
+    separator = SEPARATORS[file.suffix.lower()]
+    first = text.lstrip().partition("\n")[0]
+    if separator == "," and "," not in first and ";" in first:
+        raise BrokenFile(
+            f"{file} has its columns apart by ';': {first.strip()[:80]}; expected commas; save it "
+            f"with commas, or with tabs as .tsv"
+        )
+    rows = _cells(file, text, separator)
     columns = [name.strip() for _, row in rows[:1] for name in row]
     if twice := {name for name in columns if columns.count(name) > 1}:
         raise BrokenFile(f"{file} has the column {min(twice)!r} twice; expected names of their own")

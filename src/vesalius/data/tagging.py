@@ -16,6 +16,8 @@ from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData, nearest
 
 START = "-DOCSTART-"
 """What CoNLL-2003 puts between documents; it is no word."""
+UNSAID = "_"
+"""What CoNLL-U writes where nothing is said."""
 JOINED = re.compile(r"\d+[-.]\d+")
 """Ids of CoNLL-U's rows that repeat words of others, as 1-2 for don't, or stand for none."""
 
@@ -105,7 +107,8 @@ def _rows(file: Path) -> list[str]:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise BrokenFile(
-            f"{file} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+            f"{file} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; "
+            f"save it as UTF-8"
         ) from error
     return [row.removesuffix("\r") for row in text.split("\n")]
 
@@ -163,8 +166,10 @@ def require_tags(train: Tagged) -> list[str]:
     """The tags to learn; one alone is nothing to learn."""
     names = train.names
     if len(names) < 2:
+        columns = "; say the columns: of CoNLL-U --text 2 --label 4, in a recipe word and column"
         raise UnusableData(
             f"all words of {train.source} have the tag {names[0]!r}; expected two tags at least"
+            f"{columns if names[0] == UNSAID else ''}"
         )
     return names
 

@@ -133,7 +133,10 @@ def _require_sayable(dialect: Dialect, config: OwnConfig) -> None:
         **dialect.sayable(config),
     }
     if unsaid := [what for what, sayable in said.items() if not sayable]:
-        raise UnknownConfiguration(f"Hugging Face's layout cannot say: {', '.join(unsaid)}")
+        raise UnknownConfiguration(
+            f"Hugging Face's layout cannot say: {', '.join(unsaid)}; keep the model in the layout "
+            f"of Vesalius, or train one with settings that both have"
+        )
 
 
 def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,8 +113,8 @@ PATCHTST = dialect.Dialect(
     heads=heads,
     sayable=lambda config: {
         "sinusoidal positions": config.positions == "learned",
-        "end_padding": not config.end_padding,
-        "affine": not config.affine,
+        "end_padding = true": not config.end_padding,
+        "affine = true": not config.affine,
     },
     class_of=lambda config: "PatchTSTForPrediction",
     written=lambda config: {
