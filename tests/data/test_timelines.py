@@ -6,7 +6,7 @@ import pytest
 from vesalius.data.batches import Scaling
 from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
-from vesalius.data.timelines import Timeline, borders, read_timeline, scaled_parts
+from vesalius.data.timelines import Timeline, borders, fitted, read_timeline, scaled_parts
 from vesalius.errors import ImpossibleSetting, VesaliusError, WrongLength
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 13)]
@@ -142,3 +142,12 @@ def test_an_interval_holds_its_share_of_errors():
         half_width(kept, 0.7, 1, 1)
     with pytest.raises(VesaliusError, match="intervals of 2 time steps and 1 channels"):
         half_width(kept, 0.9, 2, 1)
+
+
+def test_a_single_channel_may_have_another_name():
+    other = Timeline(np.arange(3.0)[:, None], ("sales",))
+    assert fitted(other, 1, ("power",), "file.csv") is other
+    two = Timeline(np.arange(6.0).reshape(3, 2), ("low", "high"))
+    np.testing.assert_array_equal(
+        fitted(two, 2, ("high", "low"), "file.csv").values, two.values[:, ::-1]
+    )

@@ -141,7 +141,10 @@ def _numbered(channels: int) -> tuple[str, ...]:
 
 
 def fitted(timeline: Timeline, channels: int, names: Sequence[str], source: str) -> Timeline:
-    """The series with its channels in a model's order, by the ``names`` that its training had."""
+    """The series with its channels in a model's order, by the ``names`` that its training had.
+
+    A single one may have another name: there is nothing to take it for.
+    """
     found = timeline.names
     known = f": {', '.join(names)}" if names else ""
     if len(found) != channels:
@@ -150,7 +153,7 @@ def fitted(timeline: Timeline, channels: int, names: Sequence[str], source: str)
             f"the model reads {counted(channels, 'channel')}{known}; {source} has "
             f"{len(found)}{turned}"
         )
-    if not names or _numbered(channels) in (found, tuple(names)):
+    if channels == 1 or not names or _numbered(channels) in (found, tuple(names)):
         return timeline
     if lacking := [name for name in names if name not in found]:
         raise UnusableData(
