@@ -182,7 +182,7 @@ SMALLEST = "svg => 9 * svg.getScreenCTM().a"
 """The pixels of a figure's dimensions and counts."""
 
 
-@pytest.mark.parametrize("model", ["bert", "lstm", "tst"])
+@pytest.mark.parametrize("model", ["bert", "lstm", "vit"])
 def test_a_wider_figure_has_a_wider_pane_which_shows_the_part_that_is_lit(watched, model):
     page = watched.open(f"/{model}/dissect")
     expect(page.locator(".figure [data-lit]").first).to_be_in_viewport()
