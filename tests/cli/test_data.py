@@ -163,7 +163,7 @@ def test_stories_that_do_not_fit_on_the_disk_leave_the_file_that_was_there(tmp_p
     file.write_text("what was there")
     done = on_a_full_disk("data", "get", "stories", "--words", "5000", "--out", str(file))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
-    assert "File too large" in done.stderr
+    assert done.stderr == f"vesalius: {file}: File too large\n"
     assert file.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [file]
 

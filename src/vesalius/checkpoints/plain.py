@@ -3,6 +3,7 @@
 What stands in a file's place and is none is refused here, by name, for all who read checkpoints.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ from typing import Any
 from vesalius.errors import BrokenFile
 
 LFS_POINTER = b"version https://git-lfs"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a disk without room, and does not say which file wanted it."""
 
 
 def require_file(file: Path) -> None:
@@ -78,7 +81,8 @@ def replacing(file: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         beside.replace(file)
     except OSError as error:
-        if error.filename == str(beside):  # of which nobody has heard
+        unnamed = error.filename is None and error.errno in FULL
+        if unnamed or error.filename == str(beside):  # of which nobody has heard
             error.filename = str(file)
         raise
     finally:
