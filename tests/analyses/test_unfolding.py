@@ -5,7 +5,8 @@ import pytest
 from analyses.lively import FAMILIES, given, specimen, trace
 
 import vesalius as vs
-from vesalius.analyses.unfolding import unfold
+from vesalius.analyses.unfolding import Curve, unfold
+from vesalius.equations.rules import Made
 from vesalius.errors import ImpossibleSetting, UnknownStep, WrongKind, WrongLength
 
 FEW, MANY = 1, pytest.param(32, marks=pytest.mark.slow)
@@ -52,6 +53,34 @@ def test_the_largest_terms_come_first_and_the_others_are_one_sum():
     assert found.rest == pytest.approx(sum(t.value for t in everything.terms[3:]), rel=1e-12)
     sizes = [abs(t.value) for t in everything.terms]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_an_activation_is_told_as_a_curve_that_the_number_stands_on():
+    for name, step, at, function in (
+        ("lstm", "p[2,3]", (3,), lambda x: 1 / (1 + np.exp(-x))),
+        ("lstm", "q[2,3]", (3,), np.tanh),
+        (
+            "gpt",
+            "F[2]",
+            (7, 1),
+            lambda x: x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))) / 2,
+        ),
+    ):
+        found = unfold(trace(name), step, *at)
+        x = np.linspace(-found.curve.reach, found.curve.reach, len(found.curve.values))
+        assert (
+            np.abs(found.curve.values - function(x)).max() <= 0.00005 + 1e-9
+        )  # rounded to be drawn
+        assert abs(found.total) < found.curve.reach
+        assert found.to_json()["curve"]["values"] == found.curve.values
+    for step in ("Z", "Y_hat", "H_bar[1]"):  # a sum, a softmax, a normalisation
+        assert unfold(trace("gpt"), step, 1, 1).curve is None
+
+
+def test_a_curve_reaches_as_far_as_the_sum_and_none_is_drawn_of_infinity():
+    made = Made([], "tanh", activation=np.tanh)
+    assert (Curve.of(made, 0.5).reach, Curve.of(made, -20.0).reach) == (4, 22)
+    assert Curve.of(made, -np.inf) is None
 
 
 def test_a_term_names_its_operands_and_a_weight_its_place_in_the_file():

@@ -362,6 +362,29 @@ def test_an_unfolding_shows_what_else_takes_part(watched):
     expect(notes).to_contain_text("largest ␣shook")
 
 
+def test_an_activation_is_drawn_with_the_point_of_the_number(watched):
+    page, curve = watched.open(f"/gpt/dissect/F[2]?at=7,1{START}"), "[data-curve]"
+    expect(page.locator(f"{curve} circle")).to_be_visible()
+    label = page.locator(curve).get_attribute("aria-label")
+    made = vs.unfold(vs.dissect("gpt", TEXT), "F[2]", 7, 1)
+    assert np.allclose(
+        [float(x) for x in re.findall(r"[\d.]+", label)], [made.total, made.value], atol=1e-3
+    )
+    distance = page.locator(curve).evaluate(
+        """svg => {
+            const [dot, line] = [svg.querySelector("circle"), svg.querySelector(".curve")];
+            const [x, y] = [dot.cx.baseVal.value, dot.cy.baseVal.value];
+            const all = line.getTotalLength();
+            const along = Array.from({ length: 2000 }, (_, k) => (all * k) / 1999);
+            const points = along.map((t) => line.getPointAtLength(t));
+            return Math.min(...points.map((p) => Math.hypot(p.x - x, p.y - y)));
+        }"""
+    )
+    assert distance < 0.5  # of a pixel: it stands on the line
+    watched.open(f"/gpt/dissect/Z?at=7,1{START}")
+    expect(page.locator(curve)).to_have_count(0)
+
+
 def test_the_status_line_tells_the_time_of_the_run_that_it_names(watched):
     page, footer = watched.open("/gpt/dissect" + START), watched.page.locator("footer")
     steps = len(vs.dissect("gpt", TEXT).steps)

@@ -201,6 +201,7 @@ export interface Unfolding {
   difference: Numeral;
   notes: Record<string, Numeral>;
   rivals: { at: number; sum: Numeral }[];
+  curve: { reach: number; values: Numeral[] } | null;
   edited: boolean;
 }
 

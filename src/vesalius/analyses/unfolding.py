@@ -7,7 +7,7 @@ step has a rule for it, written beside its equation.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from vesalius.views import Part, Shown, Table
 
 SHOWN = 12
 """Terms that are told one by one."""
+DRAWN = 49
+"""Points of a curve, of which one stands at zero."""
+REACH = 4.0
+"""How far a curve goes to both sides of zero, at least."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,26 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """An activation around the sum that it was applied to, as one draws it."""
+
+    reach: float
+    """The values are those at sums from −reach to reach, evenly."""
+    values: list[float]
+
+    @classmethod
+    def of(cls, made: Made, total: float) -> Self | None:
+        if made.activation is None or not math.isfinite(total):
+            return None
+        reach = max(REACH, 1.1 * abs(total))
+        values = made.activation(np.linspace(-reach, reach, DRAWN))
+        return cls(reach, np.round(values, 4).tolist())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"reach": self.reach, "values": self.values}
+
+
+@dataclass(frozen=True)
 class Unfolding(Shown):
     """A number with the terms that it is the sum of, or a function of the sum."""
 
@@ -88,6 +112,8 @@ class Unfolding(Shown):
     notes: dict[str, float]
     rivals: list[tuple[int, float]]
     """Of a softmax: where the largest sums stand that this one is weighed against."""
+    curve: Curve | None
+    """Of an activation."""
     edited: bool
     """Whether the value was replaced on the way, so that its terms do not make it."""
 
@@ -148,6 +174,7 @@ class Unfolding(Shown):
             "difference": self.difference,
             "notes": self.notes,
             "rivals": [{"at": at, "sum": number} for at, number in self.rivals],
+            "curve": None if self.curve is None else self.curve.to_json(),
             "edited": self.edited,
         }
 
@@ -189,6 +216,7 @@ def unfold(trace: Trace, step: str, *at: int, top: int = SHOWN) -> Unfolding:
         computed=made.apply(total),
         notes=dict(made.notes or {}),
         rivals=rivals,
+        curve=Curve.of(made, total),
         edited=step in trace.steps.edited,
     )
 

@@ -43,6 +43,8 @@ class Made:
     """What else takes part: mean and deviation of a normalisation, the sum of a softmax."""
     rivals: Array | None = None
     """The other sums that a softmax weighs this one against."""
+    activation: Callable[[Any], Any] | None = None
+    """The function of the sum, where it is one of a single number."""
 
 
 class Rule:
@@ -119,7 +121,12 @@ class Sum(Rule):
         g = self.activation(scope, place)
         if g is None:
             return Made(self._scaled(groups))
-        return Made(self._scaled(groups), g.__name__, lambda total: float(g(np.array([total]))[0]))
+        return Made(
+            self._scaled(groups),
+            g.__name__,
+            lambda total: float(g(np.array([total]))[0]),
+            activation=g,
+        )
 
     def inner(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         blocks = [term.block(scope, place, columns, wide) for term in self.terms]
