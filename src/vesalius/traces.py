@@ -310,11 +310,17 @@ class Trace(Mapping[str, Array], Shown):
 
     @property
     def tells_odds(self) -> bool:
-        """Whether what the model gives are words or classes, which have probabilities."""
+        """Whether what the model gives are words, classes or tags, which have probabilities."""
         if self.tells_labels:
             return bool(self.class_names)
         words = "Y_hat" in self.steps.passed or "y_hat" in self.steps.passed
-        return words or bool(self.class_names)
+        return words or bool(self.class_names) or self.labelled == "tokens"
+
+    @property
+    def labelled(self) -> str:
+        """What a head of BERT labels: the sequence, its tokens or a span; empty of others."""
+        symbols = {} if self.model is None else self.model.config.symbols()
+        return symbols.get("labelled", "") if symbols.get("labels") else ""
 
     def save(self, file: str | Path) -> None:
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""

@@ -8,7 +8,7 @@ import vesalius as vs
 from vesalius.analyses import long_traces
 from vesalius.analyses.long_traces import LongTrace
 from vesalius.analyses.targets import find
-from vesalius.errors import UnknownStep, WrongKind
+from vesalius.errors import UnknownStep
 
 NAMES = ["sad", "glad", "mad"]
 IDS = [3, 1, 4, 1, 5, 9]
@@ -45,8 +45,31 @@ def test_labels_that_are_no_classes_have_no_shares_of_one():
         trace = vs.dissect(labelled("gpt2", kind), IDS)
         assert trace.best(3) == []
         assert find(trace, 1).probability(trace["z"]) is None
-        with pytest.raises(WrongKind, match="give a number in place of 'glad'"):
-            find(trace, "glad")
+        assert find(trace, "glad").cells == find(trace, 1).cells
+        with pytest.raises(UnknownStep, match="no class 'gladd'; did you mean glad"):
+            find(trace, "gladd")
+
+
+def test_tags_have_their_names_and_odds_at_every_token():
+    trace = vs.dissect(labelled("bert", labelled="tokens", mlm_head=False, nsp_head=False), IDS)
+    odds = np.exp(trace["z"]) / np.exp(trace["z"]).sum(axis=0)
+    found = vs.attribute(trace, "mad", 4)
+    assert (found.total, found.probability) == pytest.approx((trace["z"][2, 4], odds[2, 4]))
+    assert find(trace, None, 1).label == NAMES[odds[:, 1].argmax()]
+    last = [likeliest[0] for likeliest in vs.lens(trace).likeliest[-1]]
+    assert [one.name for one in last] == [NAMES[k] for k in odds.argmax(axis=0)]
+    assert [one.probability for one in last] == pytest.approx(odds.max(axis=0))
+
+
+def test_the_ends_of_answers_and_a_value_have_names():
+    span = {"labels": 2, "labelled": "span"}
+    for settings, names in (span, ["start", "end"]), ({"labels": 1}, ["value"]):
+        model = filled(small("bert", mlm_head=False, nsp_head=False, **settings))
+        model.preprocessing = {"labels": "values"}
+        trace = vs.dissect(model, IDS)
+        for row, name in enumerate(names):
+            assert find(trace, row).label == name
+            assert find(trace, name).probability(trace["z"]) is None
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])

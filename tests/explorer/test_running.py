@@ -218,6 +218,40 @@ def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(t
     assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])
 
 
+@pytest.mark.parametrize("kind", ["tokens", "sequence"])
+def test_a_fine_tuned_model_is_called_by_its_run_and_its_outcomes_by_their_labels(kind, tmp_path):
+    from vesalius.explorer import results
+    from vesalius.explorer.catalogue import Catalogue
+    from vesalius.explorer.reading import Asked
+    from vesalius.explorer.runs import Runs
+
+    settings = {"layers": 1, "embedding": 12, "heads": 2, "vocabulary": 9, "context": 8}
+    model = vs.create("bert", **settings, labels=3, labelled=kind, pooler=kind == "sequence")
+    names = ["B-PER", "I-PER", "O"]
+    # Of several labels at once each has a value of its own, and [CLS] is what their head reads.
+    model.preprocessing = {"names": names, "labels": "labels" if kind == "sequence" else "classes"}
+    model.save(tmp_path / "names" / "model")
+    (tmp_path / "names" / "metrics.jsonl").write_text("")
+    runs = Runs(Catalogue(str(tmp_path / "names")))
+    assert (runs.catalogue.first.key, runs.catalogue.first.title) == ("names", "names")
+    run = runs.make("names", Asked(ids=[1, 2, 3, 4]))
+    told = results.summary(run, None, None)
+    assert told["position"] == (0 if kind == "sequence" else 3)
+    assert {word["token"] for word in told["likeliest"]} == set(names)
+    depths = results.lens(run, 1, 3)
+    if kind == "sequence":
+        assert told["target"]["probability"] is None
+        assert depths == []
+        return
+    z = run.trace["z"].astype(np.float64)
+    odds = np.exp(z) / np.exp(z).sum(axis=0)
+    best = [names[k] for k in odds.argmax(axis=0)]
+    assert told["target"]["token"] == told["likeliest"][0]["token"] == best[3]
+    assert told["target"]["probability"] == pytest.approx(odds[:, 3].max(), rel=1e-5)
+    assert [one["token"] for one in depths[-1]] == best[1:3]
+    assert results.glance(model, run.trace["H[1]"], 2)["token"] == best[2]
+
+
 def test_work_that_nobody_waits_for_gives_way():
     entry, seen = Entry("gpt", "specimen:gpt", "gpt"), []
 

@@ -44,7 +44,7 @@ export function maskable(run: Summary, model: ModelInfo, place: number): boolean
 export function singular(run: Summary | null, model: ModelInfo | null): string {
   if (run?.target.probability === null) return "value";
   if (model?.reads === "pixels") return "grey";
-  return model?.reads === "text" ? "word" : "class";
+  return model?.reads === "text" && !(run?.masked && run.target.step === "z") ? "word" : "class";
 }
 
 /** What the outcomes of a model are called. */

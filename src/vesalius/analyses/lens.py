@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments, pictures
-from vesalius.analyses.targets import Target, Wanted, column_of, find, output_of
+from vesalius.analyses.targets import Target, Wanted, column_of, find, labels, output_of
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
@@ -268,8 +268,8 @@ def _best(trace: Trace, share: Array, top: int) -> list[Candidate]:
 
 
 def _name(trace: Trace, row: int) -> str:
-    if trace.class_names:
-        return trace.class_names[row]
+    if named := labels(trace):
+        return named[row]
     tokenizer = trace.model.tokenizer if trace.model else None
     return str(row) if tokenizer is None else tokenizer.piece(row)
 

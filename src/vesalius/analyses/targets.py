@@ -16,6 +16,7 @@ from vesalius import arguments
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength, nearest
+from vesalius.inputs import label_names
 from vesalius.traces import Trace
 from vesalius.views import short
 
@@ -69,7 +70,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     ``position`` is the token that words are read after, or at which for masked models: the last
     by default, and the one that is masked.
     """
-    if isinstance(wanted, str) and wanted not in trace.class_names:
+    if isinstance(wanted, str) and wanted not in labels(trace):
         wanted = _written(wanted)
     if isinstance(wanted, tuple | list) and wanted and _is_step(trace, wanted[0]):
         return _cell(trace, str(wanted[0]), wanted[1:])
@@ -97,7 +98,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     at = () if value.ndim == 1 else (column,)
     cells = tuple(((row, *at), sign) for row, sign in zip(rows, (1.0, -1.0), strict=False))
     label = " minus ".join(_label(trace, row) for row in rows)
-    likely = trace.tells_odds if step == "z" else True
+    likely = step != "z" or trace.tells_odds
     return Target(step, cells, label, likelihood=likely)
 
 
@@ -112,6 +113,19 @@ def words(trace: Trace) -> bool:
     """Whether the model's outputs are words."""
     told = "Y_hat" in trace.steps.passed or "y_hat" in trace.steps.passed
     return told and not trace.tells_labels
+
+
+def labels(trace: Trace) -> list[str]:
+    """What the rows of the logits z are called; none where these are words, or nobody knows."""
+    if trace.class_names:
+        return trace.class_names
+    if trace.model is None or output_of(trace) != "z" or words(trace):
+        return []
+    if len(trace["z"]) == 1:
+        return ["value"]
+    if trace.labelled == "span":
+        return ["start", "end"]
+    return label_names(trace.model)
 
 
 def _written(wanted: str) -> Wanted:
@@ -166,14 +180,10 @@ def _row(trace: Trace, wanted: Any, column: Array) -> int:
     if wanted is None:
         return int(np.argmax(column))
     if isinstance(wanted, str):
-        if trace.class_names:
-            if wanted not in trace.class_names:
-                raise UnknownStep(
-                    f"there is no class {wanted!r}; {nearest(wanted, trace.class_names)}"
-                )
-            return trace.class_names.index(wanted)
-        if trace.tells_labels:
-            raise WrongKind(f"the labels have no names here; give a number in place of {wanted!r}")
+        if named := labels(trace):
+            if wanted not in named:
+                raise UnknownStep(f"there is no class {wanted!r}; {nearest(wanted, named)}")
+            return named.index(wanted)
         if trace.model is None:
             raise WrongKind(
                 f"a trace read from a file has no tokenizer to read {wanted!r} by; say which model "
@@ -193,13 +203,13 @@ def _row(trace: Trace, wanted: Any, column: Array) -> int:
         return int(ids[0])
     row = arguments.whole("a target", wanted)
     if not 0 <= row < len(column):
-        what = "classes" if trace.class_names else "the vocabulary"
+        what = "classes" if labels(trace) else "the vocabulary"
         raise TokenOutOfRange(f"target {row} is outside {what}; expected 0 to {len(column) - 1}")
     return row
 
 
 def _label(trace: Trace, row: int) -> str:
-    if trace.class_names:
-        return trace.class_names[row]
+    if named := labels(trace):
+        return named[row]
     tokenizer = trace.model.tokenizer if trace.model else None
     return short(tokenizer.piece(row), 40) if tokenizer and words(trace) else str(row)

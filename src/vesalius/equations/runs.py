@@ -110,9 +110,11 @@ def read_next_words(
 def read_masked_words(
     theta: Bert, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
 ) -> Float[Array, "V n"] | Float[Array, " labels"]:
-    """Through BERT's MLM head, or through the pooler and a head that labels the sequence."""
+    """Through BERT's MLM head, or the head that labels the sequence, by its pooler, or tokens."""
     if theta.Pi_Y is not None and symbols["labelled"] == "sequence":
         return eq.label_logits(theta.Pi_Y, eq.bert_pooled(theta, H))
+    if theta.Pi_Y is not None and theta.Pi_M is None:
+        return eq.label_logits(theta.Pi_Y, H)
     return eq.bert_mlm_logits(theta, H)
 
 

@@ -21,6 +21,7 @@ from vesalius.families import family_of
 from vesalius.figures import parts_of
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
+from vesalius.training.callbacks import METRICS
 
 DEFAULT = "gpt"
 TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
@@ -142,13 +143,19 @@ def _files(model: Model | None) -> list[tuple[str, int, int]]:
     return []
 
 
+def _called(folder: Path) -> str:
+    """A folder's name; that of its run where it is the model that a run came to."""
+    run = folder.name == "model" and (folder.parent / METRICS).exists()
+    return folder.parent.name if run else folder.name
+
+
 def entry_of(given: str, model: Model | None = None) -> Entry:
     """The model of a name or a folder, which the explorer can show."""
     found = naming.find(given)
     if found.kind == "specimen":
         entry = Entry(found.name, f"specimen:{found.name}", card(found.name).title, model)
     else:
-        folder = found.name if found.folder is None else found.folder.resolve().name
+        folder = found.name if found.folder is None else _called(found.folder.resolve())
         key = re.sub(r"[^\w.-]+", "-", folder).strip("-.") or "model"
         key = f"{key}-2" if key in specimens() else key
         entry = Entry(key, given, folder, model)

@@ -23,7 +23,7 @@ from vesalius.explorer.training import UnknownTraining
 from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
-from vesalius.inputs import class_names
+from vesalius.inputs import label_names
 from vesalius.steps import ATTENTION
 from vesalius.traces import Trace
 
@@ -150,15 +150,15 @@ def _place(run: Run, target: Target, position: int | None) -> int:
     if real is not None:
         return int(np.flatnonzero(real)[-1])
     assert run.trace.model is not None
-    first = run.trace.class_names and not predicts_next(run.trace.model)
+    first = run.trace.tells_labels and not predicts_next(run.trace.model)
     return 0 if first else n - 1
 
 
 def name_of(run: Run, step: str, row: int) -> str:
-    """What a row of the outputs is called: a word, a class, or its number."""
+    """What a row of the outputs is called: a word, a class, a tag, or its number."""
     trace = run.trace
-    if trace.class_names and step == "z":
-        return trace.class_names[row]
+    if step == "z" and (named := targets.labels(trace)):
+        return named[row]
     tokenizer = trace.model.tokenizer if trace.model else None
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
@@ -288,7 +288,8 @@ def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[st
     """
     if not run.trace.tells_odds:
         return []
-    by_token = "Z" in run.trace and not run.trace.tells_labels
+    tags = run.trace.labelled == "tokens"
+    by_token = tags or ("Z" in run.trace and not run.trace.tells_labels)
     found = lenses.lens(_states_of(run.trace, slice(first, last)) if by_token else run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [
@@ -302,7 +303,7 @@ def _states_of(trace: Trace, columns: slice) -> Trace:
     """Some columns of the states and the logits, as a trace: states are read out one by one."""
     steps = Steps()
     for step in trace.steps:
-        if step.symbol in ("H", "C", "Z"):
+        if step.symbol in ("H", "C", "Z", "z"):
             value = step.value[:, columns]
             steps.append(Step(step.symbol, step.place, step.equation, value))
     steps.passed = trace.steps.passed
@@ -318,9 +319,11 @@ def glance(model: Any, state: Array, column: int) -> dict[str, Any]:
     found = read(model.parameters, state[:, [column]], config.symbols(), None)
     odds = softmax(found if found.ndim == 1 else found[:, 0])
     best = int(odds.argmax())
-    named = class_names(model) or [str(k) for k in range(len(odds))]
-    words = found.ndim > 1 and model.tokenizer is not None
-    token = model.tokenizer.piece(best) if words else named[best]
+    named = label_names(model)
+    if len(named) == len(odds):
+        token = named[best]
+    else:
+        token = str(best) if model.tokenizer is None else model.tokenizer.piece(best)
     return {"id": best, "token": token, "probability": float(odds[best])}
 
 
