@@ -114,3 +114,10 @@ def test_an_address_stays_one_word(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     terminal.show("https://example.org/" + "a" * 60)
     assert "https://example.org/" + "a" * 60 in capsys.readouterr().out
+
+
+def test_one_empty_line_stands_between_two_tables(capsys):
+    one = Table(("name", "number"), [("a", "1")])
+    terminal.show("first", one, one, "last")
+    rows = [" name   number", " ─────────────", " a      1"]
+    assert capsys.readouterr().out.split("\n") == ["first", "", *rows, "", *rows, "", "last", ""]

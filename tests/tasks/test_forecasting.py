@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,23 @@ def test_a_forecast_is_the_networks_in_the_series_own_units(outcome, table, tmp_
     assert json.loads(json.dumps(found.to_json()))["level"] == 0.9
     assert "high" in found.picture()
     assert "the last 12 of 200" in found._repr_html_()
+
+
+def test_a_line_of_blocks_shows_past_and_forecast_at_one_pace(outcome, table):
+    model, half = outcome.model, np.array([0.0, 0.0, 1.0, 1.0])
+    seen = vs.forecast(model, table)
+    of = {"past": np.tile(half, 84)[:, None], "channels": ("wave",), "times": tuple("abcd")}
+    one = replace(seen, **of, values=half[:, None], lower=None, upper=None)
+    line = next(part for part in one.view() if str(part).startswith("wave"))
+    assert line == f"wave  {'██' + '▁▁██' * 7} | ▁▁██"
+    # Of a long forecast each block is a mean, and so is each of the past.
+    two = replace(one, times=("x",) * 40, values=np.tile(half, 10)[:, None])
+    line = next(part for part in two.view() if str(part).startswith("wave"))
+    assert line == f"wave  {'▁█' * 15} | {'▁█' * 10}"
+
+
+def test_validation_names_the_errors(outcome):
+    assert {"squared error", "absolute error"} <= set(outcome.valid)
 
 
 def test_channels_go_by_their_names_in_any_order(outcome, table, tmp_path):

@@ -293,10 +293,13 @@ def show(*things: object) -> None:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # which the command line knows how to end on
 
-    console = Pipe(width=width(), highlight=False)
+    console, blank = Pipe(width=width(), highlight=False), False
     for thing in things:
         for part in thing.view() if isinstance(thing, Shown) else [thing]:
             text = laid_out(part, console) if isinstance(part, Table) else _text(part)
+            if blank and text.plain.startswith("\n"):
+                text = text[1:]  # one empty line between two tables
+            blank = text.plain.endswith("\n") or not text.plain
             # An address or a formula without spaces is left to the terminal, so that it stays one.
             whole = any(len(word) > console.width for word in text.plain.split())
             console.print(text, soft_wrap=whole)

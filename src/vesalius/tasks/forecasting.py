@@ -35,6 +35,8 @@ SHOWN = 6
 """Time steps of a table at either end."""
 LEVEL = 0.9
 SPARKS = "▁▂▃▄▅▆▇█"
+MARKS = 30
+"""Blocks of a line, at most, before the forecast and of it."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,8 +82,14 @@ class Forecast(Pictured):
         return self.times[i], *(f"{value:.4g} ± {width:.2g}" for value, width in both)
 
     def _line(self, c: int) -> str:
-        """A channel's last values and its forecast in a line of blocks."""
-        past, future = _thinned(self.past[:, c], 30), _thinned(self.values[:, c], 30)
+        """A channel's last values and its forecast in a line of blocks, at one pace.
+
+        Each block is a mean: single values, some time steps apart, would show waves that are not
+        there.
+        """
+        pace = -(-len(self.times) // MARKS)
+        past, future = self.past[-MARKS * pace :, c], self.values[:, c]
+        past, future = _means(past[len(past) % pace :], pace), _means(future, pace)
         both = np.concatenate([past, future])
         low, reach = both.min(), np.ptp(both) or 1.0
         marks = [SPARKS[int(7.999 * (value - low) / reach)] for value in both]
@@ -127,9 +135,9 @@ class Forecast(Pictured):
         return pictures.beside(drawn)
 
 
-def _thinned(values: Array, most: int) -> Array:
-    places = np.linspace(0, len(values) - 1, min(most, len(values))).round().astype(int)
-    return np.asarray(values[places])
+def _means(values: Array, pace: int) -> Array:
+    """The means of so many values that follow each other; of the last as many as there are."""
+    return np.array([values[i : i + pace].mean() for i in range(0, len(values), pace)])
 
 
 def forecast(

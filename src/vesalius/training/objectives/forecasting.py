@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 KEPT = ("borders", "split", "test")
 AT_ONCE = 64
+ERRORS = ("squared error", "absolute error")
 
 
 class Forecast(Objective):
@@ -84,10 +85,10 @@ class Forecast(Objective):
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         error = network(batch["past"]) - batch["future"]
-        return {"squares": error.square().sum(), "sizes": error.abs().sum()}, state
+        return dict(zip(ERRORS, (error.square().sum(), error.abs().sum()), strict=True)), state
 
     def terms(self, batch: Batch) -> dict[str, int]:
-        return dict.fromkeys(("squares", "sizes"), batch["future"].size)
+        return dict.fromkeys(ERRORS, batch["future"].size)
 
     def measured(
         self, model: Model, batches: Iterable[Batch], held_out: HeldOut
@@ -108,8 +109,8 @@ class Forecast(Objective):
             for name, each in each_window.items():
                 found.setdefault(name, []).append(each)
         whole = {name: np.concatenate(each) for name, each in found.items()}
-        full = len(whole["squares"]) // kept.get("batch", 1) * kept.get("batch", 1)
-        some = {f"published {name}": whole[name][:full] for name in ("squares", "sizes") if full}
+        full = len(whole["squared error"]) // kept.get("batch", 1) * kept.get("batch", 1)
+        some = {f"published {name}": whole[name][:full] for name in ERRORS if full}
         means = {name: float(each.mean()) for name, each in {**whole, **some}.items()}
         names = kept.get("channels") or [f"channel {c + 1}" for c in range(by_channel.shape[1])]
         columns = (by_channel / len(held_out.examples)).T.tolist()
@@ -118,12 +119,12 @@ class Forecast(Objective):
 
     def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
         names = {
-            "squares": "mean_squared_error",
-            "sizes": "mean_absolute_error",
-            "published squares": "mean_squared_error_of_full_batches",
-            "published sizes": "mean_absolute_error_of_full_batches",
-            "last value squares": "mean_squared_error_of_the_last_value",
-            "last value sizes": "mean_absolute_error_of_the_last_value",
+            "squared error": "mean_squared_error",
+            "absolute error": "mean_absolute_error",
+            "published squared error": "mean_squared_error_of_full_batches",
+            "published absolute error": "mean_absolute_error_of_full_batches",
+            "last value squared error": "mean_squared_error_of_the_last_value",
+            "last value absolute error": "mean_absolute_error_of_the_last_value",
             "within": "share_within_the_90_percent_interval",
         }
         return {names[name]: means[name] for name in names if name in means}
@@ -137,10 +138,8 @@ class Forecast(Objective):
 def errors(name: str, forecast: Array, future: Array) -> dict[str, Array]:
     """The mean squared and absolute error of every window."""
     error = forecast.astype(np.float64) - future
-    return {
-        f"{name}squares": (error**2).mean(axis=(1, 2)),
-        f"{name}sizes": np.abs(error).mean(axis=(1, 2)),
-    }
+    of_windows = ((error**2).mean(axis=(1, 2)), np.abs(error).mean(axis=(1, 2)))
+    return {f"{name}{kind}": each for kind, each in zip(ERRORS, of_windows, strict=True)}
 
 
 def _forecasts(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Array]]:
@@ -157,6 +156,6 @@ OBJECTIVES: tuple[Objective, ...] = (
     Forecast(
         name="forecast",
         title="the time steps that follow, by squared error",
-        losses=("squares",),
+        losses=ERRORS[:1],
     ),
 )
