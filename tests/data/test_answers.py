@@ -51,8 +51,15 @@ def test_questions_are_read_with_all_answers_and_with_none(tmp_path):
     ("asked", "says"),
     [
         ({"answers": [at("Ada", 3)]}, r"question 'q0' \(Ada\): the answer 'Ada' does not stand"),
+        (
+            {"answers": [{"text": "Ida", "answer_start": 0}]},
+            "does not stand .*: it is not in it at all",
+        ),
         ({"answers": [at(".", -1)]}, "does not stand at character -1"),
-        ({"answers": [{"text": "Ada"}]}, "does not stand at character None"),
+        (
+            {"answers": [{"text": "Ada"}]},
+            "'Ada' says no answer_start; expected where it begins .*: it stands at ",
+        ),
         ({"answers": []}, "there are no answers; expected one, or is_impossible"),
         ({"answers": ["Ada"]}, "expected 'answers', a list of objects"),
         ({"answers": [at("Ada")], "question": 3}, "expected 'question', a text"),

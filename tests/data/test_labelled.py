@@ -72,13 +72,13 @@ TWO = "text,label\n" + "one,a\ntwo,b\n" * 10
 @pytest.mark.parametrize(
     ("table", "settings", "says"),
     [
-        (TWO, {"text": "txt"}, r"no column 'txt'; did you mean text\?; there are: text, label"),
+        (TWO, {"text": "txt"}, r"no column 'txt' \(did you mean text\?\); there are: text, label"),
         (TWO, {"label": "category"}, "no column 'category'; there are: text, label"),
-        (TWO, {"group": "lable"}, "no column 'lable'; did you mean label"),
+        (TWO, {"group": "lable"}, r"no column 'lable' \(did you mean label"),
         (TWO, {"valid": "text,label\nx,c\ny,c\n"}, "label 'c' in 2 of 2 texts.*never have"),
         ("text,label\none,a\ntwo,a\n", {}, "one class only, 'a'; expected two or more"),
         ("text,label\none,a\n  ,b\n", {}, r"line 3: the text in 'text' is empty"),
-        ("text,label\none,a\ntwo, \n", {}, "line 3: there is no label in 'label'"),
+        ("text,label\none,a\ntwo, \n", {}, "line 3: there is no label in 'label'; give one"),
         (TWO, {"split": 0}, "split must be above 0"),
         (TWO, {"split": 0.01}, "a share of 0.01 of 20 texts is none; give more"),
         ("text,label\na,x\nb,y\nc,z\n", {}, "3 texts is none, since each class has one alone"),

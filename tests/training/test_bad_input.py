@@ -138,7 +138,7 @@ BAD = {
         lambda f: table(f, "1.1.,1.5,low", "2.1.,2,high"),
         UnusableData,
         "line 2, column 'kind': expected a number, got 'low'; fill the gap, or leave the column "
-        "out; one of classes is named as label",
+        "out; a column of classes is said as label",
     ),
     "a label that no column has": (
         lambda f: table(f, "1.1.,1.5,low", "2.1.,2,high", name="tst", label="kin"),

@@ -66,9 +66,12 @@ def _question(file: Path, title: str, context: str, asked: Mapping[str, Any]) ->
     for answer in said:
         words, start = _text(file, where, answer, "text"), answer.get("answer_start")
         if type(start) is not int or start < 0 or not words or not context.startswith(words, start):
+            found = context.find(words) if words else -1
+            there = "it is not in it at all" if found < 0 else f"it stands at {found} first"
+            at = "says no answer_start" if start is None else f"does not stand at character {start}"
             raise UnusableData(
-                f"{file}, {where}: the answer {words[:60]!r} does not stand at character {start} "
-                f"of its paragraph; expected answer_start, counted from 0"
+                f"{file}, {where}: the answer {words[:60]!r} {at}; expected where it begins in its "
+                f"paragraph, counted from 0: {there}"
             )
         answers.append(words)
         starts.append(start)

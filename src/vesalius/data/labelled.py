@@ -235,7 +235,10 @@ def _single(table: Table, column: str) -> list[list[str]]:
     cells = [_label(cell) for cell in table.cells(column)]
     for row, cell in enumerate(cells):
         if not cell:
-            raise UnusableData(f"{table.where(row)}: there is no label in {column!r}")
+            raise UnusableData(
+                f"{table.where(row)}: there is no label in {column!r}; "
+                f"give one, or leave the row out"
+            )
     return [[cell] for cell in cells]
 
 

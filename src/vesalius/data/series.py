@@ -251,7 +251,7 @@ def _not_a_number(
                 kind = UnusableData if number is None else NotFinite
                 return kind(
                     f"{path}, line {line}, column {name!r}: expected a number, got {row[place]!r}; "
-                    f"fill the gap, or leave the column out; one of classes is named as label"
+                    f"fill the gap, or leave the column out; a column of classes is said as label"
                 )
     raise AssertionError("all cells are numbers")
 

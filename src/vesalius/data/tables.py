@@ -46,8 +46,9 @@ class Table:
         """A column; None where a row of JSON lacks it."""
         if column not in self.columns:
             close = nearest(column, self.columns)
-            there = f"; there are: {', '.join(self.columns)}" if "did you mean" in close else ""
-            raise UnusableData(f"{self.name} has no column {column!r}; {close}{there}")
+            meant = f" ({close})" if close.startswith("did you mean") else ""
+            there = ", ".join(self.columns)
+            raise UnusableData(f"{self.name} has no column {column!r}{meant}; there are: {there}")
         return [row.get(column) for row in self.rows]
 
     def where(self, row: int) -> str:
