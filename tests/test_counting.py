@@ -130,3 +130,9 @@ def test_every_named_size_belongs_to_a_family_and_every_family_has_one():
 def test_a_configuration_of_ones_own_is_counted_as_it_is():
     config = configuration("gpt2", layers=1, key=10, value=3)
     assert count(config).total == gpt2_parameters(768, 50257, 1024, 1, 12, 10, 3, 3072, zeta=1)
+
+
+def test_a_tagger_without_a_pooler_is_no_smaller_than_its_own_backbone():
+    tagger = count("bert", labels=3, labelled="tokens", pooler=False)
+    assert "backbone" not in tagger.also
+    assert tagger.also["backbone with its pooler"] > tagger.total

@@ -44,7 +44,18 @@ def test_several_images_are_told_in_json(place):
 def test_many_series_have_a_row_each_and_what_is_right_is_counted(place):
     text = shown("classify", "tst", str(place / "voices.ts"), "--top", "1")
     assert "of 6 are what their files say" in text
-    assert text.count("says") == 1
+    assert text.count("truth") == 1
+
+
+def test_of_images_of_several_sizes_the_first_is_what_is_told_of(tmp_path):
+    from PIL import Image
+
+    files = [str(tmp_path / f"{number}.png") for number in range(5)]
+    for number, file in enumerate(files):
+        Image.new("L", (30 + number, 40)).save(file)
+    text = shown("classify", "vit", *files)
+    assert "Input, of the first: resized from 30 x 40 to 28 x 28;" in text
+    assert "Input: resized from 30 x 40" in shown("classify", "vit", *files[:1] * len(files))
 
 
 def test_values_of_series_have_a_row_each(place, tmp_path):

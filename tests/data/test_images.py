@@ -244,11 +244,11 @@ def test_images_of_two_sizes_are_named_with_their_sizes(tmp_path, rng):
     (tmp_path / "1.png").write_bytes(png(drawn(rng, 4, 5), GREY))
     (tmp_path / "2.png").write_bytes(png(drawn(rng, 4, 5), GREY))
     (tmp_path / "3.png").write_bytes(png(drawn(rng, 4, 6), GREY))
-    message = r"1\.png has 4 x 5 pixels in 1 colour, .*3\.png has 4 x 6 pixels in 1 colour"
+    message = r"1\.png has 5 x 4 pixels in 1 colour, .*3\.png has 6 x 4 pixels in 1 colour"
     with pytest.raises(UnusableData, match=message):
         read_images(tmp_path)
     (tmp_path / "3.png").write_bytes(png(drawn(rng, 4, 5, 3), RGB))
-    with pytest.raises(UnusableData, match=r"3\.png has 4 x 5 pixels in 3 colours"):
+    with pytest.raises(UnusableData, match=r"3\.png has 5 x 4 pixels in 3 colours"):
         read_images(tmp_path)
 
 

@@ -119,6 +119,18 @@ def test_a_reader_answers_with_places_and_probabilities(reader, monkeypatch, cap
         assert answered(model, "Cy was cold .", made) == text
 
 
+def test_of_a_long_question_the_beginning_is_read_and_that_is_said(reader):
+    context = "Ada lived in the old house by the river."
+    short, long, longer = (
+        answer(reader.model, "Who lived there ? " * times, context) for times in (1, 60, 61)
+    )
+    assert (short.cut, long.answers) == (0, longer.answers)
+    assert 0 < long.cut == longer.to_json()["cut"]
+    said = f"of the question the first {long.cut} tokens were read; the rest is cut off"
+    assert said in [*long.view()]
+    assert not any("question" in str(part) for part in short.view() if isinstance(part, str))
+
+
 def test_an_evaluation_of_answers_is_the_validation_and_texts(reader):
     found = evaluate(reader.model, corpus(reader, "questions.json"))
     assert found.part == "the 2 questions on 1 article that training held out"

@@ -77,9 +77,10 @@ def show_classifications(results: "list[Classification]", top: int) -> None:
             best = (f"{c.name} {c.probability:.4f}" for c in result.candidates[:top])
             said = (str(result.label),) if labelled else ()
             many.append((result.source.removeprefix(file), *said, ", ".join(best)))
-        heads = ("input", *(("says",) if labelled else ()), "classes")
+        heads = ("input", *(("truth",) if labelled else ()), "classes")
         listed = Table(heads, many, prose=(len(heads) - 1,), title=file.removesuffix(", "))
-        parts += [listed, *_about(results[0])]
+        alike = len({result.prepared for result in results}) == 1
+        parts += [listed, *_about(results[0], "Input" if alike else "Input, of the first")]
     if known := [result.right for result in results if result.right is not None]:
         share = sum(known) / len(known)
         parts.append(f"{sum(known):,} of {len(known):,} are what their files say: {share:.2%}.")
@@ -109,9 +110,9 @@ def show_labels(results: "Sequence[Classification | Labels | Value]", top: int) 
     show(Table(("text", "told"), rows, prose=(0, 1)))
 
 
-def _about(result: "Classification") -> list[str]:
+def _about(result: "Classification", what: str = "Input") -> list[str]:
     hint = [f"Note: {result.hint}."] if result.hint else []
-    return [f"Input: {result.prepared}.", *hint]
+    return [f"{what}: {result.prepared}.", *hint]
 
 
 def width() -> int:

@@ -250,7 +250,7 @@ def _picture(file: Path) -> UInt8[Array, "C H W"]:
 
 def _size(image: UInt8[Array, "C H W"]) -> str:
     channels, height, width = image.shape
-    return f"{height} x {width} pixels in {channels} {'colour' if channels == 1 else 'colours'}"
+    return f"{width} x {height} pixels in {channels} {'colour' if channels == 1 else 'colours'}"
 
 
 def shrunk(images: Images, side: int) -> Images:

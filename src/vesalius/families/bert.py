@@ -130,7 +130,7 @@ def _small(name: str, layers: int, embedding: int) -> Size:
 def other_counts(config: BertConfig, count: Count) -> dict[str, int]:
     backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
     others = {
-        "backbone": backbone,
+        "backbone" if config.pooler else "backbone with its pooler": backbone,
         "with MLM head (60)": backbone.change(mlm_head=True),
         "with MLM and NSP heads": backbone.change(mlm_head=True, nsp_head=True),
         "with MLM head, no pooler (Hugging Face's BertForMaskedLM)": backbone.change(

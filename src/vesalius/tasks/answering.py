@@ -45,6 +45,8 @@ class Answers(Shown):
     """In how many parts the paragraph was read."""
     impossible: bool = False
     """Whether the model has learnt from questions without an answer, and says that here is none."""
+    cut: int = 0
+    """Tokens that were read of a question that has more; else 0."""
 
     @property
     def text(self) -> str:
@@ -67,6 +69,8 @@ class Answers(Shown):
         yield Table(heads, rows, right=(2,), prose=(0,), title=self.question)
         said = "; the model says that there is none" if self.impossible else ""
         yield f"no answer: {self.nothing:.4f}{said}"
+        if self.cut:
+            yield f"of the question the first {self.cut} tokens were read; the rest is cut off"
         if self.windows > 1:
             yield f"read in {counted(self.windows, 'window')}"
 
@@ -111,7 +115,8 @@ def answer(
         Answer(context[s.start : s.end], s.probability, s.start, s.end) for s in found.best(top)
     ]
     none = not answered(model, context, found)
-    return Answers(question, answers, found.nothing, len(passages), none)
+    cut = reader.most if reader.cut else 0
+    return Answers(question, answers, found.nothing, len(passages), none, cut)
 
 
 def answered(model: Model, context: str, found: Candidates) -> str:
