@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -250,6 +251,17 @@ def test_a_fine_tuned_model_is_called_by_its_run_and_its_outcomes_by_their_label
     assert told["target"]["probability"] == pytest.approx(odds[:, 3].max(), rel=1e-5)
     assert [one["token"] for one in depths[-1]] == best[1:3]
     assert results.glance(model, run.trace["H[1]"], 2)["token"] == best[2]
+
+
+def test_a_forecast_is_told_by_the_names_of_its_channels():
+    from vesalius.explorer.results import name_of
+
+    settings = {"context": 12, "horizon": 4, "patch": 4, "stride": 2, "layers": 1, "heads": 2}
+    model = vs.create("patchtst", **settings, embedding=8, feedforward=8, channels=2)
+    run = SimpleNamespace(trace=vs.dissect(model, np.random.default_rng(0).random((2, 12))))
+    assert [name_of(run, "Omega_hat", row) for row in range(2)] == ["0", "1"]
+    model.preprocessing = {"channels": ["load", "price"]}
+    assert [name_of(run, "Omega_hat", row) for row in range(2)] == ["load", "price"]
 
 
 def test_work_that_nobody_waits_for_gives_way():

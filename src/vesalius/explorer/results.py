@@ -155,10 +155,13 @@ def _place(run: Run, target: Target, position: int | None) -> int:
 
 
 def name_of(run: Run, step: str, row: int) -> str:
-    """What a row of the outputs is called: a word, a class, a tag, or its number."""
+    """What a row of the outputs is called: a word, class, tag or channel, or its number."""
     trace = run.trace
     if step == "z" and (named := targets.labels(trace)):
         return named[row]
+    channels = [] if trace.model is None else trace.model.preprocessing.get("channels") or []
+    if step == "Omega_hat" and row < len(channels):
+        return str(channels[row])
     tokenizer = trace.model.tokenizer if trace.model else None
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
