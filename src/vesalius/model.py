@@ -44,6 +44,7 @@ from vesalius.machine import warn_once
 from vesalius.parallel import parallel_map
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
+from vesalius.tokenizers.reading import SETTINGS
 from vesalius.views import Part, Shown, Table, shown_value
 
 if TYPE_CHECKING:
@@ -257,7 +258,10 @@ class Model(Shown):
         if layout == "huggingface" and family_of(self.config).reads == "images":
             side = self.config.symbols()["H"]
             written[preprocessor.FILE] = preprocessor.write(self.preprocessing, side)
-        with exchanging.written(folder, self._replaces(folder)) as stage:
+        replaces = self._replaces(folder)
+        if layout == "huggingface" and (replaces(SETTINGS) or not (folder / SETTINGS).exists()):
+            written[SETTINGS] = self._tokenizer_settings(config)
+        with exchanging.written(folder, replaces) as stage:
             files.write(stage / files.WEIGHTS, tensors, self.dtype)
             for name, said in written.items():
                 if said:
@@ -265,6 +269,15 @@ class Model(Shown):
                     (stage / name).write_text(text, encoding="utf-8")
             if self.tokenizer is not None:
                 self.tokenizer.save(stage)
+
+    def _tokenizer_settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """How much Transformers may give the model at once, and what it fills batches with."""
+        if self.tokenizer is None:
+            return {}
+        special = {i: name for name, i in self.tokenizer.special.items()}
+        filled = special.get(config.get("pad_token_id", -1))
+        said = {"model_max_length": self.config.symbols()["n"], "pad_token": filled}
+        return {name: value for name, value in said.items() if value is not None}
 
     def _replaces(self, folder: Path) -> Callable[[str], bool]:
         """Which files of a folder do not outlive the model in it that this one replaces.
@@ -278,7 +291,7 @@ class Model(Shown):
         return _is_model
 
 
-TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+TOKENIZER_SETTINGS = (SETTINGS, "special_tokens_map.json", "added_tokens.json")
 FILES = (
     *("config.json", files.WEIGHTS, files.INDEX, PREPROCESSING, preprocessor.FILE, GENERATION),
     *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "encoder.json", "vocab.bpe"),

@@ -180,6 +180,27 @@ def test_transformers_predicts_the_same_with_the_same_names(family, backbones, t
         assert found == [(name, pytest.approx(odds, abs=1e-6)) for name, odds in expected]
 
 
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_transformers_own_pipeline_reads_batches_and_cuts_long_texts(
+    family, backbones, table, tmp_path
+):
+    mine = tuned(backbones, table, family, tmp_path).model
+    mine.save(tmp_path / "theirs", layout="huggingface")
+    texts = ["lost card", "exchange rate money euro", "card " * 600]
+    said = {"batch_size": 3, "truncation": True, "model": str(tmp_path / "theirs")}
+    found = transformers.pipeline("text-classification", **said)(texts)
+    for one, ours in zip(found, vs.classify(mine, texts), strict=True):
+        assert (one["label"], pytest.approx(one["score"], abs=1e-5)) == (
+            ours.name,
+            ours.candidates[0].probability,
+        )
+    settings = json.loads((tmp_path / "theirs" / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == mine.config.context
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text('{"mine": 1}')
+    mine.save(tmp_path / "theirs", layout="huggingface")
+    assert (tmp_path / "theirs" / "tokenizer_config.json").read_text() == '{"mine": 1}'
+
+
 def test_values_come_in_their_own_units_and_labels_each_by_itself(backbones, table, tmp_path):
     seldom = {"evaluate_every": 1000, "save_every": 1000}
     asked = {"label": "value", "task": "values", "epochs": 20, **seldom}
