@@ -307,6 +307,35 @@ def test_pixels_are_gone_on_with_and_a_series_is_drawn(visit, client):
     assert urlsplit(page.url).query.count("after=3") == 1
 
 
+def test_patches_of_a_forecast_are_named_and_marked_where_they_lie(browser, servers, tmp_path):
+    settings = {"context": 12, "horizon": 3, "patch": 4, "stride": 2, "layers": 1, "heads": 2}
+    model = vs.create("patchtst", **settings, embedding=8, feedforward=8, channels=2)
+    model.preprocessing = {"channels": ["load", "price"], "mean": [0, 0], "std": [1, 1]}
+    model.save(tmp_path / "forecast")
+    served = servers(model=str(tmp_path / "forecast"))
+    with served.client() as client:
+        data = file_of(np.random.default_rng(0).random((2, 12)), "npy")
+        key = uploaded(client, "forecast", data, "a.npy")
+    expect.set_options(timeout=1000 * SECONDS)
+    visit = Visit(browser, served)
+    page = visit.open(f"/forecast/dissect?upload={key}")
+    expect(hero(page, "word")).to_have_text("load, step 1 of 3")
+    expect(page.get_by_text("12 of 12")).to_be_visible()
+    expect(page.locator(".chip")).to_have_count(12)
+    page.locator(".chip").nth(7).click()
+    expect(hero(page, "word")).to_have_text("price, step 1 of 3")
+    expect(page.get_by_text("looks from patch 2 of price, times 3 to 6 most")).to_be_visible()
+    expect(page.get_by_label("patch 2 of price, times 3 to 6")).to_have_class(re.compile("current"))
+    wide = page.locator("figure svg").evaluate("svg => svg.viewBox.baseVal.width")
+    marks = [float(line.get_attribute("x1")) for line in page.locator("figure line").all()]
+    assert marks == pytest.approx([wide * 2 / 12, wide * 6 / 12])
+    expect(page.locator("figure rect")).to_have_count(6)  # of its own channel
+    page.locator("figure button").click(position={"x": 2, "y": 20})
+    expect(page.get_by_text("looks from patch 1 of price, times 1 to 4 most")).to_be_visible()
+    visit.context.close()
+    assert visit.complaints == []
+
+
 def test_what_the_text_bar_cannot_read_has_a_state_of_its_own(visit):
     page = visit.open("/vit/dissect?upload=" + "0" * 24)
     expect(page.get_by_role("alert")).to_contain_text("not kept here any more")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -253,15 +252,48 @@ def test_a_fine_tuned_model_is_called_by_its_run_and_its_outcomes_by_their_label
     assert results.glance(model, run.trace["H[1]"], 2)["token"] == best[2]
 
 
-def test_a_forecast_is_told_by_the_names_of_its_channels():
-    from vesalius.explorer.results import name_of
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_forecast_is_told_by_channel_and_time_step(tmp_path, padded):
+    from vesalius.explorer import inputs, results
+    from vesalius.explorer.catalogue import Catalogue
+    from vesalius.explorer.reading import Asked
+    from vesalius.explorer.runs import Runs
 
-    settings = {"context": 12, "horizon": 4, "patch": 4, "stride": 2, "layers": 1, "heads": 2}
-    model = vs.create("patchtst", **settings, embedding=8, feedforward=8, channels=2)
-    run = SimpleNamespace(trace=vs.dissect(model, np.random.default_rng(0).random((2, 12))))
-    assert [name_of(run, "Omega_hat", row) for row in range(2)] == ["0", "1"]
-    model.preprocessing = {"channels": ["load", "price"]}
-    assert [name_of(run, "Omega_hat", row) for row in range(2)] == ["load", "price"]
+    settings = {"context": 13, "horizon": 3, "patch": 4, "stride": 2, "layers": 1, "heads": 2}
+    sizes = {"embedding": 8, "feedforward": 8, "channels": 2, "end_padding": padded}
+    model = vs.create("patchtst", **settings, **sizes)
+    assert inputs.channels(model) == ["channel 1", "channel 2"]
+    model.preprocessing = {"channels": ["load", "price"], "mean": [0, 0], "std": [1, 1]}
+    model.save(tmp_path / "model")
+    np.save(file := tmp_path / "a.npy", np.random.default_rng(0).random((2, 13)))
+    runs = Runs(Catalogue(str(tmp_path / "model")))
+    assert runs.catalogue.first.described()["context"] == 13
+    key = runs.uploads.add(file.read_bytes(), "a.npy").key
+    run = runs.make("model", Asked(upload=key))
+    n = 6 if padded else 5
+
+    def found(word, position):
+        told = results.summary(run, word, position)
+        assert told["target"]["logit"] == run.trace["Omega_hat"][*told["target"]["at"]]
+        return told["target"]["token"], told["target"]["at"], told["position"]
+
+    assert found(None, None) == ("load, step 1 of 3", [0, 0], n - 1)
+    assert found(None, 1) == ("load, step 1 of 3", [0, 0], 1)
+    assert found(None, n) == ("price, step 1 of 3", [1, 0], n)
+    assert found(5, None) == ("price, step 3 of 3", [1, 2], 2 * n - 1)
+    assert found(5, 1) == ("price, step 3 of 3", [1, 2], 1)
+    listed = results.vocabulary(run, "price", 9, None)["words"]
+    assert [word["value"] for word in listed] == run.trace["Omega_hat"][1].tolist()
+
+    seen = results.summary(run, None, None)["input"]
+    assert (seen["real"], seen["names"], seen["overlap"]) == (2 * n, ["load", "price"], 2)
+    given = run.trace["Omega_n"]
+    for patch, (channel, first, times, _, _) in zip(
+        run.trace["Omega_p"].T, seen["spans"], strict=True
+    ):
+        assert (patch[:times] == given[channel, first : first + times]).all()
+    last = "10 to 13" if not padded else "11 to 13, the last repeated"
+    assert seen["spans"][-1][-1] == f"patch {n} of price, times {last}"
 
 
 def test_work_that_nobody_waits_for_gives_way():

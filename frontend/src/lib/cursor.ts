@@ -19,7 +19,7 @@ export function firstStep(run: Summary): string {
 
 /** The row to begin with, before values are here. */
 export function firstCell(run: Summary, step: Step): Cell {
-  if (step.rows === "vocabulary") return [run.target.id];
+  if (step.rows === "vocabulary") return run.target.at.slice(0, 1);
   return [step.rows ? run.position : 0];
 }
 

@@ -1,6 +1,6 @@
 /* A series as lines: one path a channel, all on one scale. */
 
-import type { Values } from "./types";
+import type { Seen, Span, Values } from "./types";
 
 /** Drawn on the scale of another series, if one is said. */
 export function lines(series: Values, wide: number, high: number, margin: number, scale = series): string[] {
@@ -16,3 +16,6 @@ export function lines(series: Values, wide: number, high: number, margin: number
 
 /** Where a time step stands: in the middle of its share of the width. */
 export const middle = (i: number, count: number, wide: number): number => ((i + 0.5) * wide) / count;
+
+/** What a column of the states covers of a series: a patch of a channel, or a time of all (-1). */
+export const span = (seen: Seen | null | undefined, i: number): Span => seen?.spans?.[i] ?? [-1, i, 1, i + 1, `time ${i + 1}`];

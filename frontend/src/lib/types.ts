@@ -40,6 +40,8 @@ export interface ModelInfo extends ModelName {
   more: number;
 }
 
+export type Span = [number, number, number, number, string];
+
 /** How tokens lie in a picture or a series. */
 export interface Seen {
   kind: "patches" | "pixels" | "series";
@@ -51,6 +53,14 @@ export interface Seen {
   restores?: boolean;
   channels: number;
   time: number;
+  /** Columns of the states that are no padding. */
+  real: number;
+  /** The channels, where each is read for itself. */
+  names?: string[];
+  /** What patches cover: channel, first time, how many, number in the channel, name. */
+  spans?: Span[];
+  /** How many patches cover a time. */
+  overlap: number;
 }
 
 export interface Word {

@@ -48,7 +48,7 @@ def meant(runs: Runs, key: str, word: int | None, position: int | None) -> int:
         return word
     run = runs[key]
     clean = runs.uncut(run) if run.edited else run
-    return results.target_of(clean, None, position).cells[0][0][0]
+    return results.word_of(clean, results.target_of(clean, None, position))
 
 
 def summary(runs: Runs, key: str, word: int | None, position: int | None) -> Any:

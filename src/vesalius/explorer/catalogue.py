@@ -104,16 +104,16 @@ class Entry:
     def described(self) -> dict[str, Any]:
         """The settings, the symbols, and the count of every part."""
         with self.at_work() as model:
-            family = family_of(model.config)
+            family, symbols = family_of(model.config), model.config.symbols()
             return {
                 **self.to_json(),
                 **model.to_json(),
                 "name": self.name.removeprefix("specimen:"),
                 "family": family.name,
                 "family_title": family.title,
-                "symbols": model.config.symbols(),
+                "symbols": symbols,
                 "settings": model.config.described(),
-                "context": model.config.symbols().get("n_max"),
+                "context": symbols.get("tau", symbols.get("n_max")),
                 "count": count(model).to_json(),
                 "figures": parts_of(model),
                 "text": self._text(model),

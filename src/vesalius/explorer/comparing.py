@@ -185,7 +185,7 @@ def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, 
     """The target of both as a sum of parts, and b minus a of each."""
     ours = results.attributed(a, word, position)
     same = _same_words(a, b)
-    row = results.target_of(a, word, position).cells[0][0][0] if same else None
+    row = results.word_of(a, results.target_of(a, word, position)) if same else None
     theirs = results.attributed(b, row, _there(a, b, position))
     other = theirs.parts if same else []  # parts of another word are not told beside these
     others = {part.name: part.share for part in other}
@@ -202,7 +202,7 @@ def shares(a: Run, b: Run, word: int | None, position: int | None) -> dict[str, 
     ]
     return {
         "target": {
-            "token": results.name_of(b, theirs.target.step, theirs.target.cells[0][0][0]),
+            "token": results.name_of(b, theirs.target.step, results.word_of(b, theirs.target)),
             "a": {"logit": ours.value, "probability": ours.probability},
             "b": {"logit": theirs.value, "probability": theirs.probability},
             "difference": theirs.value - ours.value,

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.equations import softmax
+from vesalius.equations import cut_patches, softmax
 from vesalius.explorer.reading import maskable
 from vesalius.explorer.runs import Run
 from vesalius.families import family_of
+from vesalius.model import Model
 
 
 def told(run: Run, here: int) -> dict[str, Any]:
@@ -85,7 +86,15 @@ def _seen(run: Run) -> dict[str, Any] | None:
     if reads == "series":
         given = run.trace.graph.given
         assert given is not None
-        return {"kind": "series", "channels": len(given), "time": int(given.shape[1])}
+        sizes = {"kind": "series", "channels": len(given), "time": int(given.shape[1])}
+        spans, overlap = _spans(model), symbols.get("P", 1) / symbols.get("s", 1)
+        return {
+            **sizes,
+            "real": len(spans) or sizes["time"],
+            "names": channels(model),
+            "spans": spans,
+            "overlap": max(1.0, overlap),
+        }
     if reads == "images":
         across = round((symbols["n"] - 1) ** 0.5)
         return {"kind": "patches", "across": across, "first": 1, "restores": bool(run.what.masks)}
@@ -100,3 +109,29 @@ def _seen(run: Run) -> dict[str, Any] | None:
             "restores": causal or bool(run.what.masks),
         }
     return None
+
+
+def channels(model: Model) -> list[str]:
+    """What channels are called that are each read for itself; none of other models."""
+    if not family_of(model.config).by_channel:
+        return []
+    count = model.config.symbols()["C"]
+    known = model.preprocessing.get("channels") or []
+    return [str(name) for name in known] or [f"channel {c}" for c in range(1, count + 1)]
+
+
+def _spans(model: Model) -> list[tuple[int, int, int, int, str]]:
+    """Of each patch its channel, first time step, how many, number in its channel, and name."""
+    names, s = channels(model), model.config.symbols()
+    if not names:
+        return []
+    cut = cut_patches(np.arange(float(s["tau"]))[None], s["P"], s["s"], s["pad"]).astype(int)
+    found = []
+    for c, name in enumerate(names):
+        for number, (first, last) in enumerate(zip(cut[0], cut[-1], strict=True), 1):
+            first, last = int(first), int(last)
+            times = last - first + 1
+            said = f"patch {number} of {name}, times {first + 1} to {last + 1}"
+            said += ", the last repeated" if times < s["P"] else ""
+            found.append((c, first, times, number, said))
+    return found

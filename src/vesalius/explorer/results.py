@@ -60,7 +60,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
     assert trace.model is not None
     target = target_of(run, word, position)
     found = attribute(trace, *_wanted(run, target))
-    row, here = target.cells[0][0][0], _place(run, target, position)
+    row, here = word_of(run, target), _place(run, target, position)
     listed = vocabulary(run, "", 12, position)
     return {
         "id": run.key,
@@ -101,9 +101,15 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
 def target_of(run: Run, word: int | None, position: int | None) -> Target:
     """The likeliest word or class of the run without cuts, unless another is meant.
 
-    Of a model that restores values it is one of them, of a model without a head one of its states.
+    Of a model that restores values it is one of them, of a model without a head one of its states;
+    of a forecast the first time step of the channel that the page stands at.
     """
     trace = run.trace
+    if names := _channels(run):
+        n, horizon = len(trace.tokens()), trace["Omega_hat"].shape[1]
+        if word is None:
+            word = min(max(0, position or 0), n - 1) * len(names) // n * horizon
+        return find(trace, ("Omega_hat", *divmod(word, horizon)))
     asked = targets.output_of(trace)
     step = asked if asked is not None and asked in trace else f"H[{trace.graph.layers}]"
     value = trace[step]
@@ -114,6 +120,17 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
         column = last if position is None else position - _ahead(run, step)
         return find(trace, (step, word or 0, min(max(0, column), last)))
     return find(trace, word, position if value.ndim > 1 else None)
+
+
+def word_of(run: Run, target: Target) -> int:
+    """The number that the page knows a target by: its row; of a forecast, one for each value."""
+    cell = target.cells[0][0]
+    return cell[0] * run.trace["Omega_hat"].shape[1] + cell[1] if _channels(run) else cell[0]
+
+
+def _channels(run: Run) -> list[str]:
+    """The channels of a forecast; none of other models."""
+    return [] if run.trace.model is None else inputs.channels(run.trace.model)
 
 
 def attributed(run: Run, word: int | None, position: int | None) -> Attribution:
@@ -142,6 +159,9 @@ def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
 def _place(run: Run, target: Target, position: int | None) -> int:
     """The token that the page stands at; where all are read at once, any that is asked for."""
     n = len(run.trace.tokens())
+    if names := _channels(run):
+        last = (target.cells[0][0][0] + 1) * n // len(names) - 1
+        return last if position is None else min(max(0, position), n - 1)
     if len(target.cells[0][0]) > 1:
         return target.column + _ahead(run, target.step)
     if position is not None and 0 <= position < n:
@@ -155,13 +175,13 @@ def _place(run: Run, target: Target, position: int | None) -> int:
 
 
 def name_of(run: Run, step: str, row: int) -> str:
-    """What a row of the outputs is called: a word, class, tag or channel, or its number."""
+    """What an output is called: a word, class, tag or time step of a channel, or its number."""
     trace = run.trace
     if step == "z" and (named := targets.labels(trace)):
         return named[row]
-    channels = [] if trace.model is None else trace.model.preprocessing.get("channels") or []
-    if step == "Omega_hat" and row < len(channels):
-        return str(channels[row])
+    if names := _channels(run):
+        horizon = trace["Omega_hat"].shape[1]
+        return f"{names[row // horizon]}, step {row % horizon + 1} of {horizon}"
     tokenizer = trace.model.tokenizer if trace.model else None
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
@@ -280,6 +300,8 @@ def logits_of(run: Run, position: int | None) -> Array:
 
 def _column(run: Run, target: Target) -> Array:
     value = run.trace[target.step]
+    if _channels(run):
+        return value.ravel()
     found: Array = value if value.ndim == 1 else value[:, target.column]
     return found
 
