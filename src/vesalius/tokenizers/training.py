@@ -39,7 +39,7 @@ def train_byte_pairs(
         initial_alphabet=list(byte_alphabet()),
         show_progress=False,
     )
-    inner.train_from_iterator(_something(texts), trainer)
+    inner.train_from_iterator(_texts(texts), trainer)
     return Tokenizer(inner)
 
 
@@ -79,8 +79,10 @@ def train_characters(texts: Iterable[str], size: int | None = None) -> Tokenizer
     None is left out: a ``size`` that they do not fit into is refused.
     """
     found: set[str] = set()
-    for text in _something(texts):
+    for text in _texts(texts):
         found.update(text)
+    if not found:
+        raise ImpossibleSetting("the texts are empty; expected at least one character")
     if halves := [c for c in found if "\ud800" <= c <= "\udfff"]:
         raise NotInVocabulary(f"U+{ord(halves[0]):04X} is half of a pair and no character")
     if size is not None:
@@ -105,16 +107,6 @@ def _texts(texts: Iterable[str]) -> Iterable[str]:
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise arguments.wrong("texts", "a string or several", texts)
     return (arguments.text("each of texts", text) for text in texts)
-
-
-def _something(texts: Iterable[str]) -> Iterator[str]:
-    """Texts that hold a character at least, all of them together."""
-    empty = True
-    for text in _texts(texts):
-        empty = empty and not text
-        yield text
-    if empty:
-        raise ImpossibleSetting("the texts are empty; expected at least one character")
 
 
 def _require(size: int, least: int, what: str) -> None:
