@@ -1,4 +1,4 @@
-"""The page of docs/transfer.md: what the runs of transfer.py came to, in tables."""
+"""The page of docs/transfer.md: what the runs of transfer.py came to, in tables and a picture."""
 
 import datetime
 import json
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
@@ -15,6 +17,10 @@ HERE = Path(__file__).parent
 KEPT = HERE / "transfer.jsonl"
 """All results, a run a line."""
 PAGE = HERE.parent / "docs" / "transfer.md"
+PICTURE = PAGE.with_suffix(".svg")
+DRAWN = {"banking77-10": "ten sentences a class", "banking77": "all 10,003 sentences"}
+"""Of BANKING77, side by side."""
+INKS = {"bert": "#8a4b00", "gpt": "#00664b", "lstm": "#005a8f"}
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 """What is between these is written here; the rest of the page is written by hand."""
 RESULT = "result.json"
@@ -78,6 +84,50 @@ def gained(given: Results, scratch: Results, metric: str) -> str:
     return f"{mean:+.1f} ({mean - half:+.1f} to {mean + half:+.1f})"
 
 
+def draw(results: list[dict[str, Any]], file: Path = PICTURE) -> None:
+    """Every strategy on BANKING77 as a dot with its spread, beside a line for TF-IDF."""
+    matplotlib.rcParams["svg.hashsalt"] = "vesalius"
+    named = [one for one in results if one["task"] in DRAWN]
+    there = {(one["model"], one["strategy"]) for one in named if one["strategy"]}
+    order = sorted(there, key=lambda pair: _place(*pair))
+    places = {pair: k + 0.7 * list(INKS).index(pair[0]) for k, pair in enumerate(order)}
+    figure, panels = plt.subplots(1, 2, sharey=True, figsize=(8.6, 5.4), layout="constrained")
+    for (task, title), axes in zip(DRAWN.items(), panels, strict=True):
+        found: dict[tuple[str, str | None], list[float]] = {}
+        for one in named:
+            if one["task"] == task:
+                at = (one["model"], one["strategy"])
+                found.setdefault(at, []).append(100 * one["test"]["accuracy"])
+        simple = float(np.mean(found.pop(("TF-IDF", None))))
+        axes.axvline(simple, color="#68645a", linestyle="--", linewidth=1, zorder=1)
+        axes.annotate(
+            f"TF-IDF {simple:.1f}", (simple, -0.9), ha="right", xytext=(-4, 0), va="center",
+            textcoords="offset points", color="#68645a", annotation_clip=False,
+        )  # fmt: skip
+        for (model, strategy), values in found.items():
+            place, mean = places[model, str(strategy)], float(np.mean(values))
+            wide = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+            hollow = {"mfc": "white"} if strategy == "scratch" else {}
+            axes.errorbar(mean, place, xerr=wide, fmt="o", color=INKS[model], zorder=2, **hollow)
+            axes.annotate(
+                f"{mean:.1f}", (mean + wide, place), xytext=(7, 0), va="center", fontsize=9,
+                textcoords="offset points", color="#1d1b17", zorder=3,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            )  # fmt: skip
+        axes.set_title(title, fontsize=11)
+        axes.set_xlim(0, 108)
+        axes.set_xticks(range(0, 101, 20))
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", color="#e5e1d7", linewidth=0.8, zorder=0)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("right on the test part, %")
+    panels[0].set_yticks(list(places.values()), [f"{m}, {s}" for m, s in places])
+    panels[0].set_ylim(max(places.values()) + 0.6, -1.4)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    plt.close(figure)
+
+
 def table(heads: Iterable[str], body: Iterable[Iterable[str]]) -> list[str]:
     heads = list(heads)
     lines = [
@@ -90,7 +140,9 @@ def table(heads: Iterable[str], body: Iterable[Iterable[str]]) -> list[str]:
 def write_page(runs: Path, tasks: Mapping[str, tuple[str, ...]]) -> None:
     results = kept(runs)
     KEPT.write_text("".join(json.dumps(one) + "\n" for one in results))
+    draw(results)
     lines = [f"{datetime.date.today()}, {processor()}, one thread a run, beside other work.", ""]
+    lines += [f"![right on BANKING77, by model and strategy]({PICTURE.name})", ""]
     for name, metrics in tasks.items():
         body = list(rows([one for one in results if one["task"] == name], metrics))
         if body:
