@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -331,13 +332,20 @@ def test_without_runs_the_room_says_how_to_make_one_and_a_new_one_is_seen(page, 
     expect(page.locator("[data-run=small]")).to_be_visible()
 
 
-def test_a_rate_that_stays_is_drawn_among_numbers_of_its_size(page, served, folder):
-    constant = folder / "constant"
-    constant.mkdir()
+@pytest.fixture
+def constant(folder):
+    """A run at one learning rate, which is gone when the next test looks at the runs."""
+    run = folder / "constant"
+    run.mkdir()
     lines = [{"kind": "train", "step": s, "loss": 4 / s, "rate": 0.001} for s in (1, 2, 3, 4)]
-    (constant / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    yield run.name
+    shutil.rmtree(run)
+
+
+def test_a_rate_that_stays_is_drawn_among_numbers_of_its_size(page, served, constant):
     entered(page, served, "/gpt/runs")
-    page.locator("[data-run=constant]").click()
+    page.locator(f"[data-run={constant}]").click()
     chart = page.locator("figure", has=page.locator("[data-line=rate]"))
     expect(chart.locator("[data-line=rate] b")).to_have_text("0.001000")
     written = chart.locator("text.up").all_text_contents()
