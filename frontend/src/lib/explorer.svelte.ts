@@ -2,21 +2,16 @@
 
 import { NOTHING, otherOf, read, READS, written, type Address } from "./address";
 import { atlas } from "./atlas.svelte";
-import { events, Failure, fetched, get, remove, sent, sourcesPath, unfoldPath, values } from "./api";
+import { Failure, fetched, get, sent, sourcesPath, unfoldPath, values } from "./api";
 import { comparing } from "./comparing.svelte";
 import { firstCell, firstStep, largest, windowed } from "./cursor";
 import { repainted } from "./frames";
+import { maker, type Posted } from "./maker.svelte";
 import { pack, unpack } from "./packing";
 import { beginning, maskable, wanted } from "./reading";
 import { about, holds, isKept } from "./kept";
-import type { Cell, Effect, Equation, Making, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
-
-interface Posted {
-  id: string;
-  clean: string;
-  /** What is to be shown of it; of a page in a file, to be asked for. */
-  summary?: Summary;
-}
+import { sameRun, sameSteps } from "./same";
+import type { Cell, Effect, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 export class Explorer {
   models = $state.raw<ModelName[]>([]);
@@ -36,7 +31,6 @@ export class Explorer {
   series = $state.raw<Values | null>(null);
   /** The first token that the lens was read for, and how many are read. */
   lensed = $state.raw<[number, number]>([0, 8]);
-  making = $state.raw<Making | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state("");
   /** What a file was too small for, of what is asked here. */
@@ -123,7 +117,7 @@ export class Explorer {
 
   private fail(error: unknown): void {
     this.failure = error instanceof Failure ? error : new Failure(String(error), "Error", 0);
-    this.making = null;
+    maker.making = null;
     [this.run, this.clean] = [null, null];
     this.busy = "";
   }
@@ -186,12 +180,12 @@ export class Explorer {
   private async followText(late: () => boolean): Promise<void> {
     const { text, packed, vs } = this.place;
     if (text === null && packed) {
-      const found = await unpacked(packed);
+      const found = await unpack(packed);
       if (late()) return;
       this.place = { ...this.place, text: found, packed: null };
     }
     if (vs?.packed && vs.text === null) {
-      const found = await unpacked(vs.packed);
+      const found = await unpack(vs.packed);
       if (!late()) this.place = { ...this.place, vs: { ...vs, text: found, packed: null } };
     }
   }
@@ -234,7 +228,7 @@ export class Explorer {
     if (this.run && this.meant === meant) return;
     this.busy ||= cuts.length || side.from.length ? "computing again what depends on the cut" : "computing every step";
     const about = { ...(word === null ? {} : { word }), ...(after === null ? {} : { position: after }) };
-    const made = await this.made({ model, cuts, ...given, ...about });
+    const made = await maker.made({ model, cuts, ...given, ...about }, (busy) => (this.busy = busy));
     if (late()) return;
     const query = new URLSearchParams(Object.entries(about).map(([name, value]) => [name, String(value)]));
     const clean = await this.told(made.clean, query, made);
@@ -257,42 +251,6 @@ export class Explorer {
   private async draw(run: Summary, other: boolean): Promise<void> {
     if (!other) await repainted();
     if (this.run === run && this.drawn !== run) [this.drawn, this.effects] = [run, {}];
-  }
-
-  private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
-
-  /** Have a run made: the one that is under way, if it is this one, which otherwise is given up. */
-  private made(wanted: object): Promise<Posted> {
-    const body = JSON.stringify(wanted);
-    if (this.posted?.body !== body) {
-      this.posted?.abort.abort();
-      const abort = new AbortController();
-      const posted = { body, abort, result: this.watched(wanted, abort.signal) };
-      this.posted = posted;
-      void posted.result.catch(() => undefined).finally(() => {
-        if (this.posted === posted) [this.posted, this.making] = [null, null];
-      });
-    }
-    return this.posted!.result;
-  }
-
-  private async watched(wanted: object, signal: AbortSignal): Promise<Posted> {
-    let here: Making | null = null;
-    for await (const { name, about } of events("/api/runs", wanted, signal)) {
-      if (name === "run") return about as Posted;
-      if (name === "begun") here = { ...(about as Making), words: [] };
-      if (name === "layer" && here) {
-        this.making = here = { ...here, words: [...here.words, about as Making["words"][number]] };
-        this.busy = `layer ${here.words.at(-1)!.layer} of ${here.layers}`;
-      }
-    }
-    const at = here?.words.at(-1);
-    throw new Failure(`The run was stopped${at ? ` after layer ${at.layer} of ${here!.layers}` : ""}.`, "Stopped", 0);
-  }
-
-  /** Give up the run that is under way. */
-  cancel(): void {
-    if (this.making) void remove(`/api/runs/${this.making.id}`);
   }
 
   again(): void {
@@ -481,22 +439,6 @@ export class Explorer {
     const rest = (some: string[]): string[] => some.filter((one) => one !== last);
     this.go({ cuts: rest(cuts), ...(vs ? { vs: { ...vs, cuts: rest(vs.cuts) } } : {}) });
   }
-}
-
-async function unpacked(text: string): Promise<string> {
-  const found = await unpack(text).catch(() => null);
-  if (found !== null) return found;
-  throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
-}
-
-function sameSteps(a: Summary, b: Summary): boolean {
-  return a.steps.length === b.steps.length && a.steps.every((step, i) => step.name === b.steps[i]!.name);
-}
-
-/** Two checkpoints of one training run: what is seen of the one stays until the other is here. */
-function sameRun(a: ModelInfo | null, b: ModelInfo): boolean {
-  const run = (model: ModelInfo): string => model.id.slice(0, model.id.lastIndexOf("@"));
-  return !!a && b.id.includes("@") && run(a) === run(b);
 }
 
 export const explorer = new Explorer();

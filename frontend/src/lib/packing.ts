@@ -1,5 +1,7 @@
 /* Long texts are deflated in the address: #z= in place of #t=. */
 
+import { Failure } from "./api";
+
 const LONG = 256;
 /** Characters from which on a text is deflated. */
 const MOST = 1 << 20;
@@ -21,8 +23,15 @@ export async function pack(text: string): Promise<boolean> {
   return true;
 }
 
-/** The text again. An address is anybody's, so that one which would never end is refused. */
+/** The text again, which an address that was cut short does not hold. */
 export async function unpack(z: string): Promise<string> {
+  const found = await inflated(z).catch(() => null);
+  if (found !== null) return found;
+  throw new Failure("The address holds a text that cannot be read; it may have been cut short.", "BadAddress", 422);
+}
+
+/** An address is anybody's, so that one which would never end is refused. */
+async function inflated(z: string): Promise<string> {
   const bytes = Uint8Array.from(atob(z.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });
