@@ -13,6 +13,7 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import tokenizer_of
+from vesalius.data.alignment import by_case
 from vesalius.edits import Edits
 from vesalius.edits.values import EditLike
 from vesalius.equations import OneHot, Steps, tracing
@@ -136,8 +137,16 @@ def _patterns(only: Any) -> list[str] | str | None:
     return names
 
 
+def encoded(model: Model, text: str) -> Encoded:
+    """The tokens of a text; taggers that were taught by case read capitals in segment 1."""
+    found = tokenizer_of(model).encode_with_offsets(text)
+    return by_case(text, found) if model.preprocessing.get("case") else found
+
+
 def _pair(model: Model, text: Any) -> Encoded | None:
-    """Two texts as one sequence, or tokens that say which of two texts each is of."""
+    """Two texts as one sequence, or tokens that say which segment each is of."""
+    if isinstance(text, str) and model.preprocessing.get("case"):
+        return encoded(model, text)
     several = isinstance(text, tuple | list) and len(text) == 2
     two = several and all(isinstance(one, str) for one in text)
     if not two and not isinstance(text, Encoded):

@@ -22,6 +22,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, UnknownStep, WrongKind
 from vesalius.families import family_of
 from vesalius.graph import Graph
+from vesalius.inputs import label_names
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import ATTENTION, Summary, overview, summary_of
 from vesalius.views import Part, Shown, Table, counted
@@ -145,7 +146,10 @@ class Trace(Mapping[str, Array], Shown):
             yield f"{many} left out; --only 'mu[1]' shows some"
 
     def outcome(self, top: int) -> Iterator[Part]:
-        """The likeliest classes or words, if the model tells any."""
+        """The likeliest classes or words, or the tags, if the model tells any."""
+        if tags := self.tags():
+            told = [(token, tag, f"{p:.4f}") for token, tag, p in tags]
+            yield Table(("token", "tag", "probability"), told, right=(2,))
         if best := self.best(top):
             word = str if self.class_names else repr
             rows = [(str(i), word(name) if name else "", f"{p:.4f}") for i, name, p in best]
@@ -203,6 +207,15 @@ class Trace(Mapping[str, Array], Shown):
         best = np.argsort(-odds, kind="stable")[:count]
         return [(int(i), self.class_names[i], float(odds[i])) for i in best]
 
+    def tags(self) -> list[tuple[str, str, float]]:
+        """Every token with its likeliest tag and the tag's probability; none of other models."""
+        if self.labelled != "tokens" or self.model is None or "z" not in self:
+            return []
+        odds = eq.softmax(self["z"].astype(np.float64))
+        names, likeliest = label_names(self.model), odds.argmax(axis=0)
+        told = zip(self.tokens(), likeliest, odds.max(axis=0), strict=True)
+        return [(token, names[row], float(p)) for token, row, p in told]
+
     def best(self, count: int) -> list[tuple[int, str, float]]:
         """The likeliest classes or words, whichever the model tells; none where it tells none."""
         if self.tells_labels and not self.class_names:
@@ -244,6 +257,9 @@ class Trace(Mapping[str, Array], Shown):
         else:
             keys = ("id", "token", "probability")
             found["likeliest"] = [dict(zip(keys, one, strict=True)) for one in self.best(top)]
+        if tags := self.tags():
+            keys = ("token", "tag", "probability")
+            found["tags"] = [dict(zip(keys, one, strict=True)) for one in tags]
         if self.prepared:
             found["prepared"] = self.prepared
         return found

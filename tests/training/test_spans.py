@@ -8,10 +8,14 @@ import torch
 import transformers
 from small import small_recipe
 
-from vesalius import answer, evaluate, load, tag
+from vesalius import answer, dissect, evaluate, load, tag
+from vesalius.analyses import targets
 from vesalius.cli import main
 from vesalius.data.passages import Candidates, Reader
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
+from vesalius.explorer.reading import Asked, what
+from vesalius.explorer.suggestions import ASKED, HOLDS, TAGGED, offered
+from vesalius.explorer.uploads import Uploads
 from vesalius.model import create
 from vesalius.tasks.answering import answered
 from vesalius.training import train
@@ -74,6 +78,23 @@ def test_a_tagger_learns_names_and_says_them_as_spans(tagger, monkeypatch, capfd
     assert len(tags) == 75
 
 
+def test_a_dissected_text_has_the_tags_that_tagging_gives(tagger, monkeypatch, capfd):
+    said = tag(tagger.model, "Ben lived in York").words
+    trace = dissect(tagger.model, "Ben lived in York")
+    assert trace.graph.segments[1] == 1, "Ben begins with a capital"
+    firsts = [one for one in trace.tags()[1:-1] if not one[0].startswith("##")]
+    assert [name for _, name, _ in firsts] == [word.tag for word in said]
+    odds = [p for _, _, p in firsts]
+    assert odds == pytest.approx([word.probability for word in said], abs=1e-6)  # of float32
+    assert trace.to_json()["tags"][1]["tag"] == said[0].tag
+    done = command(monkeypatch, capfd, "dissect", tagger.folder / "model", "Ben lived in York")
+    assert "B-PER" in done[1]
+    assert targets.find(trace).column == len(trace.ids) - 2, "the last word, not [SEP]"
+    on_the_page = what(tagger.model, Asked(text="Ben lived in York"), Uploads()).given
+    assert on_the_page.segments == trace.graph.segments
+    assert offered(tagger.model)["text"] == TAGGED
+
+
 def test_an_evaluation_of_tags_is_the_validation_and_entities(tagger, tmp_path):
     found = evaluate(tagger.model, corpus(tagger, "names.conll"))
     assert found.part == "the 4 sentences that training held out"
@@ -117,6 +138,16 @@ def test_a_reader_answers_with_places_and_probabilities(reader, monkeypatch, cap
         made.nothing, logs[:, 0] = 1.0, none
         made.add(passage, *logs)
         assert answered(model, "Cy was cold .", made) == text
+
+
+def test_an_analysis_of_an_answer_is_about_its_start(reader):
+    trace = dissect(reader.model, ("Who lived ?", "Cy lived in Bath ."))
+    text = [i for i, one in enumerate(trace.graph.segments) if one][:-1]
+    target = targets.find(trace)
+    assert target.column == max(text, key=lambda i: trace["z"][0, i])
+    told = offered(reader.model)
+    assert (told["text"], told["second"]) == ASKED
+    assert told["pairs"] == HOLDS
 
 
 def test_of_a_long_question_the_beginning_is_read_and_that_is_said(reader):

@@ -8,7 +8,7 @@ import { bytes, Failure, fetched, get, post } from "./api";
 import type { Sprite, Told } from "./atlas.svelte";
 import { windowed } from "./cursor";
 import type { Explorer } from "./explorer.svelte";
-import { wanted } from "./reading";
+import { beginning, wanted } from "./reading";
 import type { Cell, Effect, ModelInfo, Step, Summary, Values } from "./types";
 
 export interface Distance {
@@ -126,7 +126,7 @@ class Comparing {
   /** The run of an address, made once; `source` is where its values come from. */
   private async made(explorer: Explorer, place: Address, source: string | null = null): Promise<string> {
     const model = await this.model(explorer, place.model);
-    const given = wanted({ ...place, text: place.text ?? model.text, example: place.example ?? model.begins }, model);
+    const given = wanted({ ...place, ...beginning(place, model) }, model);
     const patches = source && place.from.length ? { patches: place.from, source } : {};
     const body = { model: place.model, cuts: place.cuts, ...given, ...patches };
     const key = JSON.stringify(body);

@@ -6,7 +6,7 @@ import type { ModelInfo, Summary } from "./types";
 
 /** What a page begins with, where the address says nothing. */
 export function beginning(place: Address, model: ModelInfo): Partial<Address> {
-  if (model.reads === "text") return { text: place.text ?? model.text };
+  if (model.reads === "text") return place.text === null ? { text: model.text, second: model.second } : {};
   if (place.upload || place.example !== null) return { text: null };
   return { text: null, example: model.begins };
 }

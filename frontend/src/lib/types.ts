@@ -19,13 +19,15 @@ export interface ModelInfo extends ModelName {
   context: number | null;
   /** The words of the tokenizer, or null where there is none. */
   tokenizer: number | null;
+  /** What to begin with, and the other text of a pair. */
   text: string;
+  second: string;
   symbols: Record<string, unknown>;
   figures: Drawable[];
   count: { total: number };
   reads: "text" | "pixels" | "images" | "series";
-  /** Whether it reads two texts and says if the second follows. */
-  pairs: boolean;
+  /** What a second text is for; empty where it reads one. */
+  pairs: string;
   /** Whether it restores what is masked. */
   masks: boolean;
   /** Whether it reads a fixed number of tokens, so that not any text will do. */

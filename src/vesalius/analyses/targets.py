@@ -68,7 +68,7 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     """The target that is meant, in this trace; the likeliest word or class unless one is said.
 
     ``position`` is the token that words are read after, or at which for masked models: the last
-    by default, and the one that is masked.
+    by default, and the one that is masked; of tags the last word, of answers where they start.
     """
     if isinstance(wanted, str) and wanted not in labels(trace):
         wanted = _written(wanted)
@@ -158,21 +158,35 @@ def _cell(trace: Trace, step: str, at: Sequence[Any]) -> Target:
 
 
 def column_of(trace: Trace, value: Array, position: int | None) -> int:
-    """The column that is meant by a position: the last by default, or the one that is masked."""
+    """The column that is meant by a position; without one, where the model's answer is."""
     if value.ndim == 1:
         if position is not None:
             raise WrongKind(f"this {trace.family} has one output, whatever the position")
         return 0
     n = int(value.shape[1])
     if position is None:
-        tokenizer = trace.model.tokenizer if trace.model else None
-        mask = None if tokenizer is None else tokenizer.special.get("[MASK]")
-        masked = [i for i, token in enumerate(trace.ids) if token == mask]
-        return masked[0] if masked else n - 1
+        return _answered(trace, value)
     position = arguments.whole("position", position)
     if not -n <= position < n:
         raise WrongLength(f"position must be below {n}, counted from 0, got {position}")
     return position % n
+
+
+def _answered(trace: Trace, value: Array) -> int:
+    """The first mask; of tags the last word, of spans the likeliest start; else the last token."""
+    tokenizer = trace.model.tokenizer if trace.model else None
+    special = {} if tokenizer is None else tokenizer.special
+    if (mask := special.get("[MASK]")) in trace.ids:
+        return trace.ids.index(mask)
+    last = int(value.shape[1]) - 1
+    if trace.labelled not in ("tokens", "span"):
+        return last
+    words = [i for i, token in enumerate(trace.ids) if token not in special.values()] or [last]
+    if trace.labelled == "tokens":
+        return words[-1]
+    segments = trace.graph.segments or [0] * len(trace.ids)
+    text = [i for i in words if segments[i] == segments[words[-1]]]
+    return max(text, key=lambda i: float(value[0, i]))
 
 
 def _row(trace: Trace, wanted: Any, column: Array) -> int:

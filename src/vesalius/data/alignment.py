@@ -6,7 +6,7 @@ context is read in windows that overlap, and each of its words counts in one of 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from numpy.random import Generator
 from vesalius.data.batches import Batch, Bucketed, Rows
 from vesalius.data.masking import IGNORED
 from vesalius.errors import ImpossibleSetting, WrongKind
-from vesalius.tokenizers import Tokenizer
+from vesalius.tokenizers import Encoded, Tokenizer, rules
 
 
 class Window(NamedTuple):
@@ -60,6 +60,15 @@ class Row:
     sentence: int
     words: slice
     """The words that count."""
+
+
+def by_case(text: str, found: Encoded) -> Encoded:
+    """The tokens of a text with their segments by case, as an ``Aligner`` has them."""
+    capital = np.zeros(len(text), bool)
+    for word, start, end in rules.tokens(text):
+        capital[start:end] = word[:1].isupper()
+    segments = [int(end > start and capital[start]) for start, end in found.offsets]
+    return replace(found, segments=segments)
 
 
 class Aligner:

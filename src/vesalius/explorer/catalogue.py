@@ -15,7 +15,6 @@ from vesalius import naming
 from vesalius.analyses.long_traces import Watch, nobody
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
-from vesalius.explorer.reading import maskable
 from vesalius.explorer.suggestions import offered
 from vesalius.families import family_of
 from vesalius.figures import parts_of
@@ -24,8 +23,6 @@ from vesalius.specimens import card, specimens
 from vesalius.training.callbacks import METRICS
 
 DEFAULT = "gpt"
-TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
-"""What a page begins with: any text, one to fill, and one that fills a window."""
 
 
 class ModelChanged(VesaliusError):
@@ -116,20 +113,8 @@ class Entry:
                 "context": symbols.get("tau", symbols.get("n_max")),
                 "count": count(model).to_json(),
                 "figures": parts_of(model),
-                "text": self._text(model),
                 **offered(model),
             }
-
-    def _text(self, model: Model) -> str:
-        """What a page reads first: token ids, where there is no tokenizer; no text of pictures."""
-        if family_of(model.config).reads != "text":
-            return ""
-        if model.tokenizer is None:
-            most = min(model.config.symbols()["V"], 8 if family_of(model.config).window else 3)
-            return " ".join(map(str, range(most)))
-        if maskable(model):
-            return MASKED
-        return LONGER if family_of(model.config).window else TEXT
 
 
 def _files(model: Model | None) -> list[tuple[str, int, int]]:

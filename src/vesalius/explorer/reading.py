@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments
+from vesalius import arguments, dissection
 from vesalius.equations.parameters import Array
 from vesalius.errors import TokenOutOfRange, WrongKind, WrongLength
 from vesalius.examples import pixel_tokens, shelf
@@ -118,14 +118,15 @@ def _text(model: Model, asked: Asked) -> What:
     if tokenizer is None:
         raise WrongKind("this model has no tokenizer; give token ids in place of text")
     if not asked.second:
-        encoded = tokenizer.encode_with_offsets(text)
+        encoded = dissection.encoded(model, text)
         texts: tuple[str, ...] = (text,)
     else:
         if model.config.symbols().get("segments", 1) < 2:
             raise WrongKind(f"a pair of texts is for bert; {model.family} reads one")
         encoded, texts = tokenizer.encode_pair(text, asked.second), (text, asked.second)
     alone = len(texts) == 1
-    found = _hidden(model, What(list(encoded.ids) if alone else encoded, ""), asked.masks)
+    plain = alone and not any(encoded.segments)
+    found = _hidden(model, What(list(encoded.ids) if plain else encoded, ""), asked.masks)
     texts = _with_masks(texts, encoded, found.masks)
     again = tokenizer.encode(texts[0]) if alone else tokenizer.encode_pair(*texts).ids
     if list(again) != found.ids:  # a mask can split what it stands beside into other tokens

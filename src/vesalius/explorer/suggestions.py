@@ -12,14 +12,23 @@ from vesalius.model import Model
 BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
 """Examples to begin with, by specimen: ones of which it is not quite sure."""
 
+TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
+"""What a page begins with: any text, one to fill, and one that fills a window."""
+TAGGED = "Emma walked home from London"
+ASKED = ("Who shook his head?", "The old man shook his head and said nothing.")
+FOLLOWS, HOLDS, OTHER = "B: does this follow?", "B: where is the answer?", "B: a text more"
+"""What the second text is for: next sentences, answers, and classes of one text or two."""
+
 
 def offered(model: Model) -> dict[str, Any]:
     """What a model reads, and what there is for it to begin with."""
     reads = family_of(model.config).reads
-    symbols = model.config.symbols()
+    text, second = _begun(model) if reads == "text" else ("", "")
     told: dict[str, Any] = {
         "reads": reads,
-        "pairs": bool(symbols.get("nsp_head")) and symbols.get("segments", 1) > 1,
+        "text": text,
+        "second": second,
+        "pairs": _second(model),
         "masks": maskable(model),
         "window": bool(family_of(model.config).window),
         "accepts": accepted(model),
@@ -39,3 +48,30 @@ def offered(model: Model) -> dict[str, Any]:
         told["begins"] = wanted if wanted in numbers else next(iter(numbers), None)
         told |= {"corpus": found.corpus, "more": found.count}
     return told
+
+
+def _begun(model: Model) -> tuple[str, str]:
+    """What a page reads first, and the other text of a pair; without a tokenizer, token ids."""
+    symbols, window = model.config.symbols(), family_of(model.config).window
+    if model.tokenizer is None:
+        return " ".join(map(str, range(min(symbols["V"], 8 if window else 3)))), ""
+    if symbols.get("labels") and symbols.get("labelled") == "tokens":
+        return TAGGED, ""
+    if symbols.get("labels") and symbols.get("labelled") == "span":
+        return ASKED
+    if maskable(model):
+        return MASKED, ""
+    return LONGER if window else TEXT, ""
+
+
+def _second(model: Model) -> str:
+    """What a second text is for; empty where the model reads one."""
+    symbols = model.config.symbols()
+    if symbols.get("segments", 1) < 2 or model.tokenizer is None:
+        return ""
+    labelled = symbols.get("labelled") if symbols.get("labels") else ""
+    if labelled == "span":
+        return HOLDS
+    if labelled == "sequence":
+        return OTHER
+    return FOLLOWS if symbols.get("nsp_head") else ""
