@@ -137,8 +137,11 @@ class Measures(Pictured):
     def view(self) -> Iterator[Table | str]:
         yield self.objective
         others = [baseline.numbers for baseline in self.baselines]
+        apart = tuple(f"_of_the_{b.name.replace(' ', '_')}" for b in self.baselines)
         rows = [("examples", f"{self.examples:,}", *("" for _ in others))]
         for name in {**self.numbers, **{k: 0.0 for some in others for k in some}}:
+            if name.endswith(apart):  # in a column of its own
+                continue
             cells = (_shown(name, some.get(name)) for some in (self.numbers, *others))
             rows.append((_words(name), *cells))
         if self.unknown:

@@ -92,6 +92,8 @@ def test_a_simple_method_is_measured_beside_the_model(name, runs, tmp_path):
         assert found.baselines[0].numbers[number] == pytest.approx(
             found.numbers["mean_squared_error_of_the_last_value"]
         )
+        assert "of the last value" not in repr(found), "its column says it"
+        assert "of the last value" in repr(evaluate(outcome.model, recipe.data.corpus))
         by_channel = [row["mean_squared_error"] for row in found.to_json()["channels"]]
         assert np.mean(by_channel) == pytest.approx(found.numbers[number])
         with pytest.raises(WrongKind, match="no list of errors"):
