@@ -201,6 +201,12 @@ def test_a_path_opens_no_file(served):
         assert b"import " not in answer
 
 
+def test_an_address_of_nothing_leads_back(client):
+    answer = client.get("/gpt/disect")
+    assert answer.status_code == 404
+    assert 'href="/gpt/dissect"' in answer.text
+
+
 @pytest.mark.parametrize(
     "name", ["/etc", "../gpt", "./gpt", "specimen:gpt", "hub:gpt2", "gpt2", ""]
 )

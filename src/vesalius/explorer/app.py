@@ -47,6 +47,10 @@ FOREVER = "private, max-age=31536000, immutable"
 
 PLACE = re.compile(r"[\w.@-]+(/(dissect|heads|words|ledger|runs)(/[^/]{1,200})?)?")
 """A place of the page: a model, a room and a step, which the page itself looks up."""
+NOWHERE = """<!doctype html><title>Vesalius</title><meta name="color-scheme" content="light dark">
+<p>There is nothing at this address: expected a model and one of its rooms, as in
+<a href="/gpt/dissect">/gpt/dissect</a>, heads, words, ledger or runs.
+<p><a href="/">Begin anew</a>"""
 
 
 def application(
@@ -199,7 +203,7 @@ def _page(app: FastAPI, page: Path) -> None:
             content, kind = held[name]
             return Response(content, media_type=kind, headers={"cache-control": FOREVER})
         if (path and not PLACE.fullmatch(path)) or "/index.html" not in held:
-            return Response("there is nothing here", 404, media_type="text/plain")
+            return Response(NOWHERE, 404, media_type="text/html")
         content, kind = held["/index.html"]
         return Response(content, media_type=kind, headers={"cache-control": "no-store"})
 
