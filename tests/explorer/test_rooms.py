@@ -280,6 +280,15 @@ def test_metrics_go_on_where_they_ended_and_begin_anew_when_the_file_does(tmp_pa
     assert (again["from"], again["train"]["step"]) == (0, [1] * 9)
 
 
+def test_lines_of_metrics_from_elsewhere_are_read_as_far_as_they_are_numbers(tmp_path):
+    odd = '{"kind": "train", "step": null}\n{"kind": ["x"], "step": 1}\n[1]\n{"kind\n'
+    (tmp_path / METRICS).write_text(odd + '{"kind": "train", "step": 2, "loss": NaN}\n')
+    told = {"run": training.described("run", tmp_path), "metrics": metrics(tmp_path)}
+    json.dumps(told, allow_nan=False)
+    assert (told["run"]["step"], told["run"]["loss"]) == (2, None)
+    assert told["metrics"]["train"] == {"step": [2], "loss": [None]}
+
+
 def test_a_checkpoint_that_is_removed_while_it_is_looked_for_is_gone(folder, monkeypatch):
     trainings = Trainings(folder)
     monkeypatch.setattr(training, "steps", lambda run: [4, 6, 8])  # as a listing a moment ago

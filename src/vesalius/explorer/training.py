@@ -175,11 +175,12 @@ def _last(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def _lines(data: bytes) -> Iterator[dict[str, Any]]:
-    """The whole lines among some bytes."""
+    """The whole lines among some bytes; NaN, which JSON has not, is no number."""
     for text in data.split(b"\n"):
         with suppress(ValueError):
-            line = json.loads(text)
-            if isinstance(line, dict) and {"kind", "step"} <= line.keys():
+            line = json.loads(text, parse_constant=lambda _: None)
+            known = isinstance(line, dict) and isinstance(line.get("kind"), str)
+            if known and isinstance(line.get("step"), int):
                 yield line
 
 
