@@ -92,11 +92,11 @@ def read(
 ) -> Reading:
     """What ``dissect`` makes of a text, an image or a series."""
     model = loaded(model)
+    pair = _pair(model, text)
     if not reads_arrays(model):
         if raw or invert or index is not None:
             name = family_of(model.config).name
             raise WrongKind(f"raw, invert and index are for images and series, not {name}")
-        pair = _pair(model, text)
         ids = _ids(model, text) if pair is None else pair.ids
         given = OneHot(ids, model.parameters.E.shape[1])
         more: dict[str, Any] = {} if pair is None else {"segments": pair.segments}

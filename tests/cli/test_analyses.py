@@ -4,12 +4,14 @@ import io
 import json
 import sys
 
+import click
 import numpy as np
 import pytest
 from processes import is_complaint, shown, vesalius
 
 import vesalius as vs
 from vesalius.cli import cli
+from vesalius.errors import WrongKind
 
 
 def test_unfold_tells_the_terms_of_a_number():
@@ -26,6 +28,19 @@ def test_lens_shows_every_depth_and_the_target(tmp_path):
     best = vs.dissect("gpt", "He shook his").likeliest(1)[0][1]
     assert told["likeliest"][-1][-1][0]["name"] == best
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_second_text_is_read_behind_the_first():
+    trace = vs.dissect("bert", ("It rained.", "He ran."))
+    told = json.loads(shown("dissect", "bert", "It rained.", "--second", "He ran.", "--json"))
+    assert told["tokens"] == trace.tokens()
+    asked = ["bert", "It rained.", "H[4]", "3", "5", "--second", "He ran.", "--json"]
+    assert json.loads(shown("unfold", *asked))["value"] == float(trace["H[4]"][3, 5])
+    for more in (["gpt", "It"], ["vit", "shoe.png"]):
+        with pytest.raises(WrongKind, match="a pair of texts is for bert with two segments"):
+            cli.main(["dissect", *more, "--second", "He"], standalone_mode=False)
+    with pytest.raises(click.UsageError, match="--second goes with TEXT"):
+        cli.main(["dissect", "bert", "--ids", "1 2", "--second", "He"], standalone_mode=False)
 
 
 def test_heads_are_sorted_by_what_is_asked(tmp_path):

@@ -98,6 +98,7 @@ def test_every_picture_is_a_table_and_three_files_that_say_what_was_cut(page, se
         f"/lstm/dissect/h[1,2]?at=3&cut=h[1,1]{READ}",
         f"/lstm/dissect/h[1,2]?at=3&cut=p[1,*](3)=1{READ}",
         "/bert/dissect/Z?at=1996,4&cut=P[1,2]#t=-%20a%20%5BMASK%5D's%20%22cat",
+        "/bert/dissect/H[3]?at=7,6&cut=P[1,2]#t=He%20shook&b=-%20his%20'head",
     ],
 )
 def test_the_number_the_line_of_python_and_the_command_are_one(page, served, place):

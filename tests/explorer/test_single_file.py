@@ -154,6 +154,18 @@ def test_what_does_not_fit_is_left_out_and_told(monkeypatch):
         keep(entry, ids, 10_000, silent)
 
 
+def test_a_file_of_two_texts_opens_with_both(monkeypatch):
+    for name in ("UNFOLDED", "WORDS", "POSITIONS"):
+        monkeypatch.setattr(snapshot, name, 1)
+    held = lines(keep(entry_of("bert"), ("He ran.", "It rained."), 3_000_000, silent).whole())
+    model, run = json.loads(held["/api/models/bert"]), json.loads(held["run "])
+    assert (model["text"], model["second"]) == ("He ran.", "It rained.")
+    assert json.loads(held["about"])["second"] == "It rained."
+    first = f"/api/runs/{run['id']}"
+    told = json.loads(held[held[first].removeprefix("=")])  # the likeliest word was asked for too
+    assert told["segments"] == [0] * 5 + [1] * (len(told["ids"]) - 5)
+
+
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [

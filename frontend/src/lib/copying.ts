@@ -19,13 +19,14 @@ export function command(explorer: Explorer): string {
   const cell = `${place.step}(${at.join(",")})`;
   const b = comparing.b(explorer);
   if (comparing.told && place.show === "change" && b) {
-    if (!b.command) return "";
+    if (!b.command || run.second || b.second) return "";
     const other = b.command === run.command ? "" : ` --text-b=${quoted(b.command)}`;
     const cuts = [...run.cuts.map((name) => ` --cut-a ${quoted(name)}`), ...b.cuts.map((name) => ` --cut-b ${quoted(name)}`)].join("");
     return `vesalius diff --number ${quoted(cell)}${cuts}${other}${ended(run.command)} ${quoted(run.name)} ${quoted(b.name)} ${quoted(run.command)}`;
   }
   const edit = run.cuts.map((name) => ` --cut ${quoted(name)}`).join("");
-  return `vesalius unfold${edit}${ended(run.command)} ${quoted(run.name)} ${quoted(run.command)} ${quoted(place.step)} ${at.join(" ")}`;
+  const second = run.second ? ` --second=${quoted(run.second)}` : "";
+  return `vesalius unfold${edit}${second}${ended(run.command)} ${quoted(run.name)} ${quoted(run.command)} ${quoted(place.step)} ${at.join(" ")}`;
 }
 
 /** The line of Python that gives the number. */

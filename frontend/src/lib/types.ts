@@ -138,6 +138,8 @@ export interface Summary {
   /** What was read, as Python and the command line write it. */
   python: string;
   command: string;
+  /** The second text of a pair, or nothing. */
+  second: string;
   /** Of a pair: 0 or 1 for each token. */
   segments: number[];
   /** The letters that tokens are some bytes of, by place. */

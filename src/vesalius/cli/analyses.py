@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.options import complete_models, extra_option, ids_of, json_option, load
+from vesalius.cli.options import (
+    complete_models,
+    extra_option,
+    ids_of,
+    json_option,
+    load,
+    second_option,
+    with_second,
+)
 
 if TYPE_CHECKING:
     from vesalius.edits.values import Positions
@@ -22,7 +30,7 @@ class Drawn(Protocol):
 
 def asking(command: Callable[..., None]) -> click.Command:
     """A verb on what a MODEL does with a TEXT."""
-    command = extra_option(json_option(command))
+    command = extra_option(json_option(second_option(command)))
     command = click.argument("text")(command)
     return click.command()(click.argument("model", shell_complete=complete_models)(command))
 
@@ -336,10 +344,11 @@ def gradient(
 
 
 def input_of(model: "Model", text: str) -> Any:
-    """A text or file as it is; token ids for models that read tokens and have no tokenizer."""
+    """A text, two, or a file; token ids for models that read tokens and have no tokenizer."""
     from vesalius.inputs import reads_arrays
 
-    return text if model.tokenizer is not None or reads_arrays(model) else ids_of(text)
+    known = model.tokenizer is not None or reads_arrays(model)
+    return with_second(text) if known else ids_of(text)
 
 
 def _target(model: "Model", said: tuple[str, ...]) -> Any:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.options import Settings, complete_models, extra_option, json_option, load
+from vesalius.cli.options import (
+    Settings,
+    complete_models,
+    extra_option,
+    json_option,
+    load,
+    second_option,
+    with_second,
+)
 from vesalius.views import Table, shown_value
 
 if TYPE_CHECKING:
+    from vesalius.explorer.snapshot import Given
     from vesalius.model import Model
 
 
@@ -118,6 +127,7 @@ def count(
 @click.command()
 @click.argument("model", shell_complete=complete_models)
 @click.argument("text", metavar="[TEXT|FILE]", required=False)
+@second_option
 @click.option("--ids", help="Token ids in place of TEXT, as in '31 41 59'.")
 @click.option(
     "--array",
@@ -173,10 +183,12 @@ def dissect(
     if html is not None and only is not None:
         raise click.UsageError("--html keeps the whole run; leave --only out")
     loaded = load(model)
-    trace = run(loaded, given[0] if ids is None else _numbers(ids), only, **reading)
+    texts = with_second(text)
+    read: Any = _numbers(ids) if ids is not None else array if texts is None else texts
+    trace = run(loaded, read, only, **reading)
     if save:
         trace.save(save)
-    written = None if html is None else _page(html, model, loaded, text or trace.ids)
+    written = None if html is None else _page(html, model, loaded, texts or trace.ids)
     if as_json:
         told = trace.to_json(top)
         return terminal.show_json(told if written is None else {**told, "html": written})
@@ -187,7 +199,7 @@ def dissect(
     return None
 
 
-def _page(file: Path, name: str, model: "Model", given: "str | list[int]") -> dict[str, Any]:
+def _page(file: Path, name: str, model: "Model", given: "Given") -> dict[str, Any]:
     """The explorer's page with the run, in one file."""
     from vesalius.explorer.single_file import write
 

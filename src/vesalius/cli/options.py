@@ -23,6 +23,17 @@ extra_option = click.option(
     help="Pass over tensors that have no place in the model.",
 )
 """For verbs that call ``load``."""
+SECOND = "vesalius.second"
+
+
+second_option = click.option(
+    "--second",
+    metavar="TEXT",
+    expose_value=False,
+    callback=lambda context, _, text: context.meta.update({SECOND: text}),
+    help="A second text, for a BERT that reads two.",
+)
+"""For verbs that call ``with_second``."""
 TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
 """A file of texts, for ``lines_of``."""
 
@@ -121,6 +132,14 @@ def load(name: str) -> "Model":
     from vesalius.model import load as load_model
 
     return load_model(name, ignore_extra=ignore_extra())
+
+
+def with_second(text: str | None) -> str | tuple[str, str] | None:
+    """A text, or it and the second one that the verb that is running was given."""
+    second = click.get_current_context().meta.get(SECOND)
+    if second is not None and text is None:
+        raise click.UsageError("--second goes with TEXT")
+    return text if second is None or text is None else (text, second)
 
 
 class Settings(click.ParamType[tuple[str, str]]):

@@ -18,6 +18,7 @@ def told(run: Run, here: int) -> dict[str, Any]:
     return {
         "python": read.python,
         "command": read.command,
+        "second": read.second,
         "segments": list(trace.graph.segments or []),
         "within": _within(run),
         "masks": list(read.masks),

@@ -53,6 +53,8 @@ class What:
     """As Python writes it."""
     command: str = ""
     """As the command line takes it; empty where it does not."""
+    second: str = ""
+    """The second text that it takes."""
     hidden: Mapping[int, int] = field(default_factory=dict)
     """The tokens behind masks, by their places."""
     masks: tuple[int, ...] = ()
@@ -132,7 +134,8 @@ def _text(model: Model, asked: Asked) -> What:
     if list(again) != found.ids:  # a mask can split what it stands beside into other tokens
         return found
     python = ", ".join(json.dumps(one, ensure_ascii=False) for one in texts)
-    return replace(found, python=python if alone else f"({python})", command=texts[0] * alone)
+    found = replace(found, python=python if alone else f"({python})", command=texts[0])
+    return found if alone else replace(found, second=texts[1])
 
 
 def _with_masks(texts: tuple[str, ...], encoded: Encoded, masks: Sequence[int]) -> tuple[str, ...]:

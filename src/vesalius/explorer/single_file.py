@@ -6,7 +6,6 @@ It asks no network for anything, and a content policy in it says so to the brows
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from vesalius.checkpoints import plain
 from vesalius.explorer.app import PAGE
 from vesalius.explorer.catalogue import entry_of
 from vesalius.explorer.server import NoPage
-from vesalius.explorer.snapshot import keep
+from vesalius.explorer.snapshot import Given, keep
 from vesalius.model import Model
 
 LIMIT = 5_000_000
@@ -26,7 +25,7 @@ LIMIT = 5_000_000
 def write(
     file: Path,
     name: str,
-    given: str | Sequence[int],
+    given: Given,
     model: Model | None = None,
     limit: int = LIMIT,
     page: Path = PAGE,

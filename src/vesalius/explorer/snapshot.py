@@ -49,6 +49,10 @@ Asked = tuple[int | None, int]
 """A position, or None for the one that the page opens with, and a word."""
 
 
+Given = str | tuple[str, str] | list[int]
+"""A text, two of them, or token ids."""
+
+
 @dataclass
 class Kept:
     """Lines of a key and its answer, deflated, within a number of bytes."""
@@ -85,7 +89,7 @@ class Kept:
         return b"".join([*self.parts, self._stream.copy().flush()])
 
 
-def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress) -> Kept:
+def keep(entry: Entry, given: Given, room: int, progress: Progress) -> Kept:
     """The answers about one run, in ``room`` bytes at most."""
     runs = Runs({entry.key: entry})
     with entry.at_work() as model:
@@ -95,13 +99,14 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
             f"a file keeps a run of a text so far, and {family.name} reads {family.reads}; "
             f"'vesalius explore {entry.key}' shows it"
         )
-    asked_for = Said(text=given) if isinstance(given, str) else Said(ids=given)
-    clean = runs.make(entry.key, asked_for)
+    said = _said(given)
+    clean = runs.make(entry.key, said)
     kept = Kept(room - RESERVED)
-    text = given if isinstance(given, str) else " ".join(map(str, given))
-    if tokenizer is not None and not isinstance(given, str):
-        text = tokenizer.decode(given)
-    if not _opening(kept, entry, clean, text):
+    text, second = said.text or "", said.second or ""
+    if said.ids is not None:
+        spaced = " ".join(map(str, said.ids))
+        text = spaced if tokenizer is None else tokenizer.decode(said.ids)
+    if not _opening(kept, entry, clean, {"text": text, "second": second}):
         raise WrongLength(
             f"what the page opens with takes more than {room:,} bytes; give a shorter text"
         )
@@ -127,8 +132,18 @@ def keep(entry: Entry, given: str | Sequence[int], room: int, progress: Progress
         "left": kept.left,
     }
     about |= {"ids": given} if tokenizer is None else {"text": text}
+    about |= {"second": second} if second else {}
     kept.add("about", about)
     return kept
+
+
+def _said(given: Given) -> Said:
+    """What a page would ask for."""
+    if isinstance(given, str):
+        return Said(text=given)
+    if isinstance(given, tuple):
+        return Said(text=given[0], second=given[1])
+    return Said(ids=given)
 
 
 def question(path: str, **asked: int | str | None) -> str:
@@ -137,11 +152,11 @@ def question(path: str, **asked: int | str | None) -> str:
     return f"/api/{path}{'?' if said else ''}{said}"
 
 
-def _opening(kept: Kept, entry: Entry, run: Run, text: str) -> bool:
-    """The model with the text that its page reads first, the equations, and the first screen."""
+def _opening(kept: Kept, entry: Entry, run: Run, texts: dict[str, str]) -> bool:
+    """The model with what its page reads first, the equations, and the first screen."""
     answers = {
         "models": [entry.to_json()],
-        f"models/{entry.key}": entry.described() | {"text": text},
+        f"models/{entry.key}": entry.described() | texts,
         "equations": {name: classed(one) for name, one in eq.REGISTRY.items()},
     }
     done = [kept.add(question(path), answer) for path, answer in answers.items()]
