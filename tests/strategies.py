@@ -30,9 +30,10 @@ TRANSFORMER = {
     "causal": st.booleans(),
     "tied": st.booleans(),
 }
-HEADED = {**TRANSFORMER, "labels": st.sampled_from([0, 3])}
+LABELLED = {"labels": st.sampled_from([0, 3]), "pooling": st.sampled_from(["last", "mean"])}
+HEADED = {**TRANSFORMER, **LABELLED}
 RECURRENT = {
-    "labels": st.sampled_from([0, 3]),
+    **LABELLED,
     "vocabulary": width,
     "embedding": width,
     "layers": st.integers(1, 3),
@@ -46,6 +47,7 @@ ACTIVATION = st.fixed_dictionaries({"activation": st.sampled_from(["tanh", "sigm
 LABELS = [
     {"labels": 0},
     {"labels": 3, "labelled": "sequence"},
+    {"labels": 3, "labelled": "sequence", "pooling": "mean"},
     {"labels": 3, "labelled": "tokens"},
     {"labels": 2, "labelled": "span"},
 ]
@@ -55,7 +57,7 @@ BERT_HEADS = [
     for mlm in (True, False)
     for nsp in (True, False)
     for labels in LABELS
-    if pooler or (not nsp and labels.get("labelled") != "sequence")
+    if pooler or (not nsp and labels not in LABELS[1:2])
 ]
 """All that a BERT can have; what reads the pooler's output needs the pooler."""
 

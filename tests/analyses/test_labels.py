@@ -20,9 +20,19 @@ def labelled(family, kind="classes", **settings):
     return model
 
 
-@pytest.mark.parametrize("family", ["gpt2", "lstm", "bert"])
-def test_classes_are_what_a_number_is_asked_of(family):
-    trace = vs.dissect(labelled(family), IDS)
+MEAN = {"pooling": "mean"}
+BARE = {"pooler": False, "mlm_head": False, "nsp_head": False}
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        *(("gpt2", {}), ("lstm", {}), ("bert", {}), ("gpt2", MEAN), ("lstm", MEAN)),
+        *(("rnn", MEAN), ("transformer", {**MEAN, "variant": 1}), ("bert", {**MEAN, **BARE})),
+    ],
+)
+def test_classes_are_what_a_number_is_asked_of(family, settings):
+    trace = vs.dissect(labelled(family, **settings), IDS)
     assert {name for _, name, _ in trace.best(3)} == set(NAMES)
     target = find(trace, "glad")
     assert (target.step, target.cells[0][0]) == ("z", (1,))
@@ -31,6 +41,11 @@ def test_classes_are_what_a_number_is_asked_of(family):
     )
     made = vs.unfold(trace, "z", 1)
     assert made.total == pytest.approx(trace["z"][1])
+    if "h_bar" in trace:
+        states = [trace[name] for name in trace.operands("h_bar")]
+        whole = states[0] if len(states) == 1 else np.stack(states, axis=1)
+        assert trace["h_bar"] == pytest.approx(whole.mean(axis=1))
+        assert vs.unfold(trace, "h_bar", 2).total == pytest.approx(trace["h_bar"][2])
     found = vs.attribute(trace, "glad")
     assert found.total == pytest.approx(trace["z"][1])
     assert vs.lens(trace).likeliest[-1][0][0].name == trace.best(1)[0][1]
@@ -72,10 +87,11 @@ def test_the_ends_of_answers_and_a_value_have_names():
             assert find(trace, name).probability(trace["z"]) is None
 
 
+@pytest.mark.parametrize("settings", [{}, MEAN])
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
-def test_a_long_trace_reads_the_token_that_the_head_reads(family, monkeypatch):
+def test_a_long_trace_reads_what_the_head_reads(family, settings, monkeypatch):
     monkeypatch.setattr(long_traces, "COLUMNS", 2)
-    model = labelled(family)
+    model = labelled(family, **settings)
     whole = vs.dissect(model, IDS)
     long = LongTrace(model, IDS)
     np.testing.assert_allclose(long["z"], whole["z"], atol=1e-12)

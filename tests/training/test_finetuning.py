@@ -18,6 +18,7 @@ from vesalius.errors import (
     AnotherRecipe,
     ImpossibleSetting,
     SaveFailed,
+    UnknownConfiguration,
     UnknownCorpus,
     UnknownSetting,
     UnusableData,
@@ -90,6 +91,31 @@ ASKED = [
     ("tst", "waves.ts", "series-classes", "accuracy", "classify {} FILE.ts"),
     ("patchtst", "waves.npy", "forecast", "mean_squared_error", "forecast {} "),
 ]
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "lstm"])
+def test_features_of_texts_are_the_mean_of_the_states(family, data, backbones, tmp_path):
+    asked = {"strategy": "features", "out": tmp_path / "mine", "batch": 4}
+    found = vs.finetune(backbones[family], data["texts.jsonl"], **asked)
+    model, texts = found.model, ["she lost the card", "the rate"]
+    assert model.config.pooling == "mean"
+    assert "pooler.weight" not in model.state
+    frozen = np.stack(vs.embed(backbones[family], texts).vectors)
+    logits = frozen @ model.state["label_head.weight"].T + model.state.get("label_head.bias", 0)
+    odds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    # Weights are large where features hardly vary, and so is what float32 rounds.
+    for text, expected in zip(texts, odds, strict=True):
+        told = [one.probability for one in vs.classify(model, text).candidates]
+        assert told == pytest.approx(sorted(expected, reverse=True), abs=1e-4)
+        z = vs.dissect(model, text)["z"]
+        assert z == pytest.approx(logits[texts.index(text)], rel=1e-4, abs=1e-4)
+    with pytest.raises(UnknownConfiguration, match=r"cannot say: pooling = mean|no layout for"):
+        model.save(tmp_path / "theirs", layout="huggingface")
+    one = {"bert": "first"}.get(family, "last")
+    again = vs.finetune(
+        backbones[family], data["texts.jsonl"], **{**asked, "out": tmp_path / "one"}, pooling=one
+    )
+    assert again.model.config.pooling == one
 
 
 @pytest.mark.parametrize(("family", "name", "objective", "number", "line"), ASKED)

@@ -159,6 +159,19 @@ class States:
             read(self.reading.model, [self.reading.ids[i] for i in columns]).run()
         return steps
 
+    def whole(self, watch: Watch = nobody) -> dict[str, Array]:
+        """The steps that have one value for the whole text."""
+        ended = self.outputs(ends(len(self.reading.ids)), watch)
+        found = {step.name: step.value for step in ended if np.ndim(step.value) == 1}
+        if "h_bar" in found:  # of all columns, but without the logits of words
+            model = self.reading.model
+            symbols, family = model.config.symbols(), family_of(model.config)
+            assert family.read_out is not None, "whoever labels texts can be read"
+            with tracing(edit=Stopping((), watch)) as steps:
+                family.read_out(model.parameters, self.values[f"H[{symbols['L']}]"], symbols)
+            found |= {name: steps[name] for name in ("h_bar", "z")}
+        return found
+
 
 class LongTrace(Trace):
     """A trace whose states are kept, and whose other steps are computed when asked for.
@@ -234,7 +247,7 @@ class LongTrace(Trace):
                     blocks.setdefault(step.name, []).append(step.value)
             kinds = kinds or found
         headed = any(np.ndim(step.value) == 1 for step in kinds)
-        ended = self.held.outputs(ends(n), watch) if headed else kinds
+        ended = self.held.whole(watch) if headed else {}
         for step in kinds:
             value: Any = blocks[step.name][0]
             if step.symbol in OUTPUTS:
@@ -262,7 +275,7 @@ class LongTrace(Trace):
             end = f"H[{l}]"
             other.values[end] = other.layer(l, watch, [end], known)[end]
         if np.ndim(self[step]) == 1:
-            return np.asarray(other.outputs(ends(len(self.ids)), watch)[step])
+            return np.asarray(other.whole(watch)[step])
         return np.asarray(other.outputs([column], watch)[step][:, 0])
 
     def _heads(self, l: int, cuts: Collection[str]) -> dict[str, Array]:
@@ -273,7 +286,7 @@ class LongTrace(Trace):
 
 
 def ends(n: int) -> list[int]:
-    """The first and the last column: what heads of a whole text read is one of them."""
+    """The first and the last column: what heads of a whole text read is one of them, or all."""
     return sorted({0, n - 1})
 
 

@@ -178,6 +178,7 @@ from vesalius.equations.transformer import (
     last_label_logits,
     layer_norm,
     logits,
+    mean_state,
     neurons,
     normalise,
     normalise_embeddings,

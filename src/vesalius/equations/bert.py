@@ -162,7 +162,7 @@ def nsp_distribution(Pi_N: Dense, h_C: Float[Array, " d_e"]) -> Float[Array, " 2
     return softmax(nsp_logits(Pi_N, h_C))
 
 
-@formula("6.1", r"z = W^Y h + b^Y", gives="z", rule=Sum("Pi_Y.W @ h_C|H[L]", "Pi_Y.b"))
+@formula("6.1", r"z = W^Y h + b^Y", gives="z", rule=Sum("Pi_Y.W @ h_bar|h_C|H[L]", "Pi_Y.b"))
 def label_logits(Pi_Y: Dense, h: Float[Array, "d_e *n"]) -> Float[Array, "labels *n"]:
     """The head of a fine-tuned BERT: on hᶜ for the sequence, or on H[L] for every token.
 

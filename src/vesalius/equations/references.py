@@ -201,7 +201,7 @@ def _value(index: str, scope: Scope, place: Place, c: int) -> str:
         return letter
     ends: dict[str, Callable[[], int]] = {
         "L": lambda: scope.layers,
-        "n": lambda: _tokens(scope),
+        "n": lambda: tokens_of(scope),
         "c": lambda: c + 1,
     }
     letters = {"l": "layer", "m": "head", "i": "time"}
@@ -209,7 +209,7 @@ def _value(index: str, scope: Scope, place: Place, c: int) -> str:
     return str(known + (int(number) if sign == "+" else -int(number or 0)))
 
 
-def _tokens(scope: Scope) -> int:
+def tokens_of(scope: Scope) -> int:
     """How many tokens were read."""
     read = scope.find("Omega")
     assert read is not None

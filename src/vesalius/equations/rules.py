@@ -16,6 +16,7 @@ import numpy as np
 
 from vesalius.equations.parameters import Array, Norm
 from vesalius.equations.references import (
+    ALL,
     Group,
     Index,
     Operand,
@@ -28,6 +29,7 @@ from vesalius.equations.references import (
     pair,
     placed,
     slope_from_zero,
+    tokens_of,
 )
 
 
@@ -349,6 +351,43 @@ class Flattened(Rule):
         columns: Array = G.reshape(view.matrix().shape, order="F")
         pulled = Pulled({}, {})
         pulled.add(view, columns * self._real(scope, columns.shape[1]))
+        return pulled
+
+
+class Mean(Rule):
+    """The mean of all columns: of a matrix, or of vectors that are a step for each token."""
+
+    def __init__(self, columns: str) -> None:
+        self.terms = (Term(columns),)
+
+    def _views(self, scope: Scope, place: Place) -> tuple[list[View], int]:
+        """What is averaged, and over how many columns."""
+        n, reference = tokens_of(scope), self.terms[0].factors[0]
+        first = reference.resolve(scope, place, 0)
+        assert first is not None
+        if not first.by_column:
+            return [first], n
+        views = (reference.resolve(scope, place, c) for c in range(n))
+        return [view for view in views if view is not None], n
+
+    def operands(self, scope: Scope, place: Place, columns: int) -> list[str]:
+        return [view.operand.name for view in self._views(scope, place)[0]]
+
+    def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
+        views, n = self._views(scope, place)
+        row = pair(cell)[0]
+        return Made([Group(((view, view.index(row, ALL)),), 1 / n) for view in views])
+
+    def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
+        views, n = self._views(scope, place)
+        total = sum(np.asarray(view.matrix()[:, :]).sum(axis=1) for view in views)
+        return np.asarray(total / n)[:, None]
+
+    def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
+        views, n = self._views(scope, place)
+        pulled, share = Pulled({}, {}), G.reshape(-1, 1) / n
+        for view in views:
+            pulled.add(view, np.broadcast_to(share, view.matrix().shape))
         return pulled
 
 

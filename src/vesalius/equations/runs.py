@@ -39,14 +39,19 @@ def recurrent(theta: ElmanLM | LSTMLM, Omega: OneHot, symbols: Symbols) -> None:
     H = eq.recurrent_hidden(theta, Omega)
     eq.distributions(eq.recurrent_words(theta, H))
     if theta.W_Y is not None:
-        eq.last_label_logits(theta.W_Y, H[:, -1])
+        eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
 
 
 def transformer(theta: TransformerLM, Omega: OneHot, symbols: Symbols) -> None:
     H = eq.transformer_states(theta, Omega)
     eq.distributions(eq.transformer_words(theta, H))
     if theta.W_Y is not None:
-        eq.last_label_logits(theta.W_Y, H[:, -1])
+        eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
+
+
+def _pooled(H: Float[Array, "d_L n"], symbols: Symbols) -> Float[Array, " d_L"]:
+    """What stands for the whole text: the mean of all states, or the last one."""
+    return eq.mean_state(H) if symbols["pooling"] == "mean" else H[:, -1]
 
 
 def bert(
@@ -56,14 +61,17 @@ def bert(
     H = eq.bert_states(theta, Omega, segments)
     if theta.Pi_M is not None:
         eq.distributions(eq.bert_mlm_logits(theta, H))
-    read = H
-    if theta.Pi_C is not None:
-        pooled = eq.bert_pooled(theta, H)
-        read = pooled if symbols["labelled"] == "sequence" else H
-        if theta.Pi_N is not None:
-            eq.nsp_distribution(theta.Pi_N, pooled)
-    if theta.Pi_Y is not None:
-        eq.label_logits(theta.Pi_Y, read)
+    pooled = None if theta.Pi_C is None else eq.bert_pooled(theta, H)
+    if theta.Pi_N is not None and pooled is not None:
+        eq.nsp_distribution(theta.Pi_N, pooled)
+    if theta.Pi_Y is None:
+        return
+    if symbols["labelled"] != "sequence":
+        eq.label_logits(theta.Pi_Y, H)
+    elif symbols["pooling"] == "mean":
+        eq.label_logits(theta.Pi_Y, eq.mean_state(H))
+    elif pooled is not None:
+        eq.label_logits(theta.Pi_Y, pooled)
 
 
 def vit(theta: ViT, image: Float[Array, "height width C"], symbols: Symbols) -> None:
@@ -103,7 +111,7 @@ def read_next_words(
     """Through the final normalisation of variant 2 and the output embedding, or the label head."""
     H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
     if theta.W_Y is not None:
-        return eq.last_label_logits(theta.W_Y, H[:, -1])
+        return eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
     return eq.transformer_words(theta, H)
 
 
@@ -112,7 +120,8 @@ def read_masked_words(
 ) -> Float[Array, "V n"] | Float[Array, " labels"]:
     """Through BERT's MLM head, or the head that labels the sequence, by its pooler, or tokens."""
     if theta.Pi_Y is not None and symbols["labelled"] == "sequence":
-        return eq.label_logits(theta.Pi_Y, eq.bert_pooled(theta, H))
+        mean = symbols["pooling"] == "mean"
+        return eq.label_logits(theta.Pi_Y, eq.mean_state(H) if mean else eq.bert_pooled(theta, H))
     if theta.Pi_Y is not None and theta.Pi_M is None:
         return eq.label_logits(theta.Pi_Y, H)
     return eq.bert_mlm_logits(theta, H)
@@ -129,7 +138,7 @@ def read_recurrent_words(
             f"layers 1 to {symbols['L']} can be read"
         )
     if theta.W_Y is not None:
-        return eq.last_label_logits(theta.W_Y, H[:, -1])
+        return eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
     return eq.logits(U, H, theta.b_U)
 
 

@@ -19,7 +19,7 @@ from vesalius.equations.parameters import (
     require_finite,
 )
 from vesalius.equations.registry import equation, formula
-from vesalius.equations.rules import Normalised, Softmax, Sum
+from vesalius.equations.rules import Mean, Normalised, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.words import OneHot, embed, positions
 
@@ -344,7 +344,23 @@ def distributions(Z: Float[Array, "V n"]) -> Float[Array, "V n"]:
     return softmax(Z)
 
 
-@formula("6.1", r"z = W^Y h_n", gives="z", rule=Sum("W_Y @ H_e:n|H[L]:n|h[L,n]"))
+@formula(
+    "6.1",
+    r"\bar{h} = \frac{1}{n} \sum_{i=1}^{n} h_i",
+    gives="h_bar",
+    rule=Mean("H_e|H[L]|h[L,c]"),
+)
+def mean_state(H: Float[Array, "d_L n"]) -> Float[Array, " d_L"]:
+    """The mean of all tokens' states, which may stand for a text in place of one token's.
+
+    h̄ = (h₁ + … + hₙ) / n
+
+    No training is needed to make it hold the whole text, so that frozen models are read by it.
+    """
+    return np.asarray(H.mean(axis=1))
+
+
+@formula("6.1", r"z = W^Y h_n", gives="z", rule=Sum("W_Y @ h_bar|H_e:n|H[L]:n|h[L,n]"))
 def last_label_logits(
     W_Y: Float[Array, "labels d_L"], h_n: Float[Array, " d_L"]
 ) -> Float[Array, " labels"]:
@@ -353,7 +369,7 @@ def last_label_logits(
     z = Wʸ hₙ
 
     GPT-2's published classes have no bias here, so neither have the others; in variant 2 the state
-    is hₙᵉ, after the final normalisation.
+    is hₙᵉ, after the final normalisation. A head that reads the mean has h̄ in place of hₙ.
     """
     return W_Y @ h_n
 

@@ -7,7 +7,7 @@ from vesalius.errors import ImpossibleSetting
 from vesalius.families import blocks
 from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
-from vesalius.families.costs import Component, Memory, Operation, embedding
+from vesalius.families.costs import Component, Memory, Operation, embedding, mean_operation
 from vesalius.families.family import INPUTS, Count, Family, Lazy, Size
 
 
@@ -26,13 +26,19 @@ class BertConfig(BlocksConfig):
     labelled: str = setting(
         "sequence", "Πʸ", "what gets labels", choices=("sequence", "tokens", "span")
     )
+    pooling: str = setting(
+        "first", "h̄", "whose state labels of a sequence read", choices=("first", "mean")
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nsp_head and not self.pooler:
             raise ImpossibleSetting("nsp_head reads what the pooler gives; set pooler to true")
-        if self.labels and self.labelled == "sequence" and not self.pooler:
-            raise ImpossibleSetting("a label of the sequence needs the pooler; set pooler to true")
+        first = self.labelled == "sequence" and self.pooling == "first"
+        if self.labels and first and not self.pooler:
+            raise ImpossibleSetting(
+                "a label of the sequence needs the pooler; set pooler to true, or pooling to mean"
+            )
         if self.labels and self.labelled == "span" and self.labels != 2:
             raise ImpossibleSetting(f"a span has 2 labels, its start and end, got {self.labels}")
 
@@ -50,6 +56,7 @@ class BertConfig(BlocksConfig):
             "two": 2,
             "labels": self.labels,
             "labelled": self.labelled,
+            "pooling": self.pooling,
             "Y": self.labels,
         }
 
@@ -91,6 +98,8 @@ def operations(config: BertConfig) -> list[Operation]:
         ]
     if config.nsp_head:
         rows.append(Operation("58", "NSP head", "4 d_e", "12"))
+    if config.labels and config.labelled == "sequence" and config.pooling == "mean":
+        rows.append(mean_operation("d_e"))
     if config.labels:
         many = "n " if config.labelled != "sequence" else ""
         rows.append(Operation("6.1", "label head", f"2 {many}d_e |Y|", f"6 {many}|Y|"))

@@ -56,7 +56,7 @@ def output(tied: bool, width: str, bias: bool = False, words: str = "|V|") -> tu
 
 
 def label_head(labels: int, width: str) -> tuple[Component, ...]:
-    """A head without biases that reads the last token's state."""
+    """A head without biases that reads one state: the last token's, or the mean."""
     return (Component("Wʸ", "label head", f"|Y| {width}"),) if labels else ()
 
 
@@ -73,8 +73,13 @@ class Operation:
     """Products of the backward pass: by default, as many for the weights, and for the input."""
 
 
-def label_operations(labels: int, width: str) -> tuple[Operation, ...]:
-    return (Operation("6.1", "label head", f"2 {width} |Y|", "5 |Y|"),) if labels else ()
+def mean_operation(width: str) -> Operation:
+    return Operation("6.1", "mean of the states", pointwise=f"(n + 1) {width}")
+
+
+def label_operations(labels: int, width: str, pooling: str) -> tuple[Operation, ...]:
+    mean = (mean_operation(width),) if labels and pooling == "mean" else ()
+    return (*mean, Operation("6.1", "label head", f"2 {width} |Y|", "5 |Y|")) if labels else ()
 
 
 @dataclass(frozen=True)

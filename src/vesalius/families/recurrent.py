@@ -30,6 +30,7 @@ class RecurrentConfig(Config):
     output_bias: bool = setting(False, "b_U", "whether the logits have a bias")
     dropout: float = again(BlocksConfig, "dropout", 0)
     labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
+    pooling: str = setting("last", "h̄", "whose state labels read", choices=("last", "mean"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +49,7 @@ class RecurrentConfig(Config):
             "untied": not self.tied,
             "output_bias": self.output_bias,
             "labels": self.labels,
+            "pooling": self.pooling,
             "Y": self.labels,
         }
 
@@ -82,7 +84,7 @@ def recurrent_operations(
         *rows,
         Operation("9", "logits", "2 n d_o |V|", bias),
         Operation("10", "softmax", pointwise="5 n |V|"),
-        *label_operations(config.labels, "d_o"),
+        *label_operations(config.labels, "d_o", config.pooling),
     ]
 
 

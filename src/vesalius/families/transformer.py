@@ -38,6 +38,7 @@ class TransformerConfig(BlocksConfig):
     causal: bool = setting(True, "S", "whether a token sees only those before it")
     tied: bool = setting(True, "U = Eᵀ", "whether input and output embeddings are one matrix")
     labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
+    pooling: str = setting("last", "h̄", "whose state labels read", choices=("last", "mean"))
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -51,6 +52,7 @@ class TransformerConfig(BlocksConfig):
             "learned_positions": self.positions == "learned",
             "untied": not self.tied,
             "labels": self.labels,
+            "pooling": self.pooling,
             "Y": self.labels,
         }
 
@@ -86,7 +88,7 @@ def operations(config: TransformerConfig) -> list[Operation]:
         *after,
         Operation("9", "logits", f"2 n d_e {words(config)}"),
         Operation("10", "softmax", pointwise=f"5 n {words(config)}"),
-        *label_operations(config.labels, "d_e"),
+        *label_operations(config.labels, "d_e", config.pooling),
     ]
 
 

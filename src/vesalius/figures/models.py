@@ -30,7 +30,7 @@ def model_figure(d: Drawing, s: Subject) -> str:
     else:
         _layers(column, lambda: recurrent.cell_in_model(column, _layer_name(s, "layer")))
         if s.has("W_Y"):
-            _side(column, [("labels", "z", "W_Y")], read="h_n")
+            _labels(column)
         _words(column, "Z", "Y_hat", times(s["V"], s.n))
     total = s.count("theta")
     with d.part(Part("theta", "θ", "set", count=total), f"all parameters: {total:,}"):
@@ -181,8 +181,15 @@ def _after(column: Column) -> None:
     if s["variant"] == 2:
         column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=("d_e", times(s["d_e"])))
     if s.has("W_Y"):
-        _side(column, [("labels", "z", "W_Y")], read="h_n")
+        _labels(column)
     return _words(column, "Z", "Y_hat", times(s["V_U"], s.n))
+
+
+def _labels(column: Column) -> None:
+    """The label head of a language model, on the last token's state or on the mean of all."""
+    mean = column.subject["pooling"] == "mean"
+    boxes = [("mean", "h_bar", "")] if mean else []
+    _side(column, [*boxes, ("labels", "z", "W_Y")], read="h_1 … h_n" if mean else "h_n")
 
 
 def _image_heads(column: Column, wide: str) -> None:
@@ -239,12 +246,15 @@ def _bert_heads(column: Column, wide: str) -> None:
     if s.has("Pi_N"):
         side += [("NSP", "z_C", "Pi_N"), ("softmax", "y_hat_C", "")]
     labels = s.has("Pi_Y")
-    if labels and s["labelled"] == "sequence" and not s.has("Pi_N"):
+    read = "h_1"
+    if labels and s["labelled"] == "sequence" and s["pooling"] == "mean" and not side:
+        side, read, labels = [("mean", "h_bar", ""), ("labels", "z", "Pi_Y")], "h_1 … h_n", False
+    elif labels and s["labelled"] == "sequence" and not s.has("Pi_N"):
         side.append(("labels", "z", "Pi_Y"))
         labels = False
     if not s.has("Pi_M") and not labels:
-        return _side(column, side, alone=True)
-    _side(column, side)
+        return _side(column, side, alone=True, read=read)
+    _side(column, side, read=read)
     if s.has("Pi_M"):
         column.box("dense, " + str(s["activation"]), "H_M", wide, path="Pi_M")
         column.box(norm_name(s), "H_O", wide, path="Xi_m")
@@ -287,10 +297,8 @@ def _side(
             d.rect(x - 40, top, 80, LOW)
             d.text(x, top + (10.5 if count else 15.5), label, 10, anchor="middle")
             side.y = top
-            last = step == boxes[-1][1]
-            side.rise(
-                "" if last else s.state(step), "", GAP, "output" if step != "h_C" else "state"
-            )
+            fill = "state" if step in ("h_C", "h_bar") else "output"
+            side.rise("" if step == boxes[-1][1] else s.state(step), "", GAP, fill)
         if count:
             with d.part(
                 Part(path, s.letter(path), "set", parameters=path, count=count),

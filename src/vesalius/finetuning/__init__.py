@@ -134,6 +134,9 @@ def finetune(
     if begins.model is not None:
         for section, suiting in asked.suits(begins.config, begins.tokenizer).items():
             sections[section] = {**suiting, **sections[section]}
+    whole = asked.learns.settings.get("labelled") == "sequence"
+    if strategy == "features" and whole and "pooling" in begins.config.settings():
+        sections["model"].setdefault("pooling", "mean")  # no frozen state holds a whole text
     held = {} if other is None else {"valid": other}
     if held and asked.name == "forecast":
         raise ImpossibleSetting(

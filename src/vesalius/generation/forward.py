@@ -101,14 +101,18 @@ def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
 
 
 def labels_of_first(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
-    """The labels' logits of texts from the states of their first tokens, by (57)."""
+    """The labels' logits of texts from the states of their first tokens, by (57), or the mean."""
+    if model.config.symbols()["pooling"] == "mean":
+        return _linear(model, "label_head", np.stack([rows.mean(axis=0) for rows in states]))
     first = np.stack([rows[0] for rows in states])
     return _linear(model, "label_head", np.tanh(_linear(model, "pooler", first)))
 
 
 def labels_of_last(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
-    """The labels' logits of texts from the states of their last tokens."""
-    return _linear(model, "label_head", np.stack([rows[-1] for rows in states]))
+    """The labels' logits of texts from the states of their last tokens, or the mean."""
+    mean = model.config.symbols()["pooling"] == "mean"
+    read = [rows.mean(axis=0) if mean else rows[-1] for rows in states]
+    return _linear(model, "label_head", np.stack(read))
 
 
 def token_logits(model: Model, states: States) -> Logits:

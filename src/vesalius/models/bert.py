@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vesalius.families.bert import BertConfig
 from vesalius.models import blocks
 from vesalius.models.activations import ACTIVATIONS
+from vesalius.models.labels import mean_of
 from vesalius.models.linear import Linear, linear
 
 
@@ -56,7 +57,7 @@ class BertNetwork(nn.Module):
         self.mlm_head = MaskedHead(config) if config.mlm_head else None
         self.nsp_head = Linear(config.embedding, 2) if config.nsp_head else None
         self.label_head = Linear(config.embedding, config.labels) if config.labels else None
-        self.label_tokens = config.labelled != "sequence"
+        self.labelled, self.pooling = config.labelled, config.pooling
         self.dropout = nn.Dropout(config.dropout)
         blocks.initialise(self)
         self._initialise_positions(config.embedding)
@@ -91,5 +92,11 @@ class BertNetwork(nn.Module):
             nsp = self.nsp_head(self.dropout(pooled))
         labels = None
         if self.label_head is not None:
-            labels = self.label_head(self.dropout(x if self.label_tokens else pooled))
+            read = pooled
+            if self.labelled != "sequence":
+                read = x
+            elif self.pooling == "mean":
+                known = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+                read = mean_of(x, known)
+            labels = self.label_head(self.dropout(read))
         return BertOutput(x, pooled, mlm, nsp, labels)

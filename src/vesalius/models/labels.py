@@ -1,4 +1,4 @@
-"""A head for labels of one's own on a language model: it reads the last token's state (6.1)."""
+"""A head for labels of one's own on a language model: it reads one state for a text (6.1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +19,11 @@ class LabelOutput:
     """Logits of the texts' labels, batch x labels."""
 
 
-class LabelsOfLast(nn.Module):
-    """A language model that may have a label head."""
+class TextLabels(nn.Module):
+    """A language model that may have a label head, on the last token's state or on the mean."""
 
     label_head: nn.Module | None
+    mean: bool
 
     def labels(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
         """The labels' logits of texts, batch x labels; ``real`` marks what is no padding."""
@@ -33,10 +34,12 @@ class LabelsOfLast(nn.Module):
         """Words and labels in one pass, of texts without padding."""
         raise AssertionError("every kind says its own")
 
-    def label(self, states: Tensor) -> Tensor:
+    def label(self, hidden: Tensor, real: Tensor | None = None) -> Tensor:
+        """The labels' logits from the states of all tokens (batch x n x width)."""
         if self.label_head is None:
             raise WrongKind("this model has no label head; fine-tune it, or set labels")
-        found: Tensor = self.label_head(states)
+        known = hidden.new_ones(hidden.shape[:2], dtype=torch.bool) if real is None else real
+        found: Tensor = self.label_head((mean_of if self.mean else last_of)(hidden, known))
         return found
 
 
@@ -47,8 +50,13 @@ def last_of(hidden: Tensor, real: Tensor) -> Tensor:
     return hidden[torch.arange(len(hidden), device=hidden.device), last]
 
 
+def mean_of(hidden: Tensor, real: Tensor) -> Tensor:
+    """The means of the states of all tokens that are no padding (batch x width)."""
+    return (hidden * real[:, :, None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
+
+
 def results(network: nn.Module, *given: Tensor) -> Any:
     """All that a network gives: the call of a language model leaves labels out."""
-    if isinstance(network, LabelsOfLast) and network.label_head is not None:
+    if isinstance(network, TextLabels) and network.label_head is not None:
         return network.whole(*given)
     return network(*given)

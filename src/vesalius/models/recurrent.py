@@ -11,7 +11,7 @@ from vesalius.families.recurrent import RecurrentConfig
 from vesalius.families.rnn import ElmanConfig
 from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.blocks import Embedding
-from vesalius.models.labels import LabelOutput, LabelsOfLast, last_of
+from vesalius.models.labels import LabelOutput, TextLabels
 from vesalius.models.linear import Linear, linear
 
 State = tuple[Tensor, ...]
@@ -37,7 +37,7 @@ class RecurrentLayer(nn.Module):
         return [self.input.weight, self.recurrent.weight, self.input.bias, second]
 
 
-class RecurrentNetwork(LabelsOfLast):
+class RecurrentNetwork(TextLabels):
     """Token ids (batch x n) to logits (batch x n x vocabulary); a state may be carried along.
 
     ``labels`` gives the logits of texts' labels.
@@ -58,6 +58,7 @@ class RecurrentNetwork(LabelsOfLast):
         self.output_bias = (
             nn.Parameter(torch.zeros(config.vocabulary)) if config.output_bias else None
         )
+        self.mean = config.pooling == "mean"
         self.label_head = Linear(self.width, config.labels, bias=False) if config.labels else None
         self.dropout: nn.Dropout = nn.Dropout(config.dropout)
 
@@ -84,7 +85,7 @@ class RecurrentNetwork(LabelsOfLast):
         x, after = self.run(self.dropout(self.embedding(ids)), before)
         x = self.dropout(x)
         if real is not None:
-            return LabelOutput(None, self.label(last_of(x, real)))
+            return LabelOutput(None, self.label(x, real))
         logits = self.words(x)
         return logits if state is None else (logits, after)
 
@@ -94,7 +95,7 @@ class RecurrentNetwork(LabelsOfLast):
 
     def whole(self, ids: Tensor) -> LabelOutput:
         x, _ = self.run(self.embedding(ids), self.initial_state(len(ids)))
-        return LabelOutput(self.words(x), self.label(x[:, -1]))
+        return LabelOutput(self.words(x), self.label(x))
 
     def _typed_layers(self) -> list[RecurrentLayer]:
         return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]

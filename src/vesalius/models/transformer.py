@@ -13,11 +13,11 @@ from vesalius.models.blocks import (
     padding_mask,
     positions,
 )
-from vesalius.models.labels import LabelOutput, LabelsOfLast, last_of
+from vesalius.models.labels import LabelOutput, TextLabels
 from vesalius.models.linear import Linear, linear
 
 
-class TransformerNetwork(LabelsOfLast):
+class TransformerNetwork(TextLabels):
     """Token ids (batch x n) to logits (batch x n x vocabulary); ``labels`` gives those of texts."""
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -30,6 +30,7 @@ class TransformerNetwork(LabelsOfLast):
         self.output = (
             None if config.tied else Linear(config.embedding, config.symbols()["V_U"], bias=False)
         )
+        self.mean = config.pooling == "mean"
         self.label_head = (
             Linear(config.embedding, config.labels, bias=False) if config.labels else None
         )
@@ -57,8 +58,8 @@ class TransformerNetwork(LabelsOfLast):
         """Logits of the next token; where ``real`` marks what is no padding, of labels instead."""
         if real is None:
             return self.words(self.hidden(ids))
-        return LabelOutput(None, self.label(last_of(self.hidden(ids, real), real)))
+        return LabelOutput(None, self.label(self.hidden(ids, real), real))
 
     def whole(self, ids: Tensor) -> LabelOutput:
         hidden = self.hidden(ids)
-        return LabelOutput(self.words(hidden), self.label(hidden[:, -1]))
+        return LabelOutput(self.words(hidden), self.label(hidden))

@@ -31,7 +31,7 @@ def configured(
     """What the recipe says, and for the rest what the data imply."""
     if started is not None:
         _require_served(objective, started.family)
-        required = objective.required(started.config)
+        required = objective.required(started.config, recipe.model)
         heads = {name: v for name, v in implied.items() if name in ("outputs", "classes", "labels")}
         usual = {n: v for n, v in objective.defaults.items() if n in started.config.settings()}
         changes: dict[str, Any] = {**heads, **usual, **required, **recipe.model}
@@ -48,7 +48,7 @@ def configured(
     else:
         assert recipe.family is not None, "recipes say a family or a model to start from"
         default = configuration(recipe.family)
-        known, required = default.settings(), objective.required(default)
+        known, required = default.settings(), objective.required(default, recipe.model)
         fitting = {name: value for name, value in implied.items() if name in known}
         usual = {n: v for n, v in objective.defaults.items() if n in known}
         config = configuration(recipe.family, **{**fitting, **usual, **required, **recipe.model})

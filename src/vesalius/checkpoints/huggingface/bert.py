@@ -110,5 +110,10 @@ BERT = dialect.Dialect(
     },
     heads=heads,
     class_of=class_of,
+    sayable=lambda config: {
+        "pooling = mean": not config.labels
+        or config.labelled != "sequence"
+        or config.pooling == "first"
+    },
     outputs=outputs,
 )

@@ -72,6 +72,7 @@ def _sayable(config: GPT2Config) -> dict[str, bool]:
         "gpt2 of variant 1": config.variant == 2,
         "sinusoidal positions": config.positions == "learned",
         "gpt2 without its causal mask": config.causal,
+        "pooling = mean": not config.labels or config.pooling == "last",
     }
 
 

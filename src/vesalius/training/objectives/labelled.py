@@ -104,6 +104,12 @@ class LabelledObjective(Objective):
     def serves(self, model: Model) -> bool:
         return model.family in self.families and label_kind(model) == self.kind
 
+    def required(self, config: Config, said: Mapping[str, Any] = {}) -> dict[str, Setting]:
+        """A head that reads the mean has no use for a pooler."""
+        found = super().required(config, said)
+        mean = said.get("pooling", getattr(config, "pooling", "")) == "mean"
+        return found | {"pooler": False} if mean and "pooler" in found else found
+
     def labels_of(self, corpus: str) -> bool:
         return is_labelled(corpus)
 

@@ -115,8 +115,11 @@ class Objective:
         rows = FAMILIES.values()
         return tuple(family.name for family in rows if self.name in family.objectives)
 
-    def required(self, config: Config) -> dict[str, Setting]:
-        """What a model must have for it, of the settings that its family has."""
+    def required(self, config: Config, said: Mapping[str, Any] = {}) -> dict[str, Setting]:
+        """What a model must have for it, of the settings that its family has.
+
+        ``said`` are the settings that a recipe changes.
+        """
         return {name: v for name, v in self.settings.items() if name in config.settings()}
 
     def serves(self, model: Model) -> bool:
