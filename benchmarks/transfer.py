@@ -57,7 +57,7 @@ def file_of(corpus: str, part: str) -> str:
 
 
 def tasks() -> dict[str, Task]:
-    every = ("scratch", "features", "partial", "lora", "finetune", "read")
+    every = ("scratch", "features", "mean", "partial", "lora", "finetune", "read")
     sentences = {"corpus": "banking77", "label": "category", "length": 64}
     texts = {"models": ("bert", "gpt", "lstm"), "strategies": every}
     few: Said = {**sentences, "examples": 10}
@@ -152,13 +152,13 @@ def of_texts(task: Task, model: str, strategy: str, seed: int, folder: Path) -> 
     training |= {"optimiser": optimiser, "learning_rate": RATES[optimiser]}
     half = {"frozen_layers": own.model["layers"] // 2}
     said["training"] = {**training, **{"lora": LORA, "partial": half}.get(strategy, {})}
-    said["model"] = {"dropout": 0.1}
+    said["model"] = {"dropout": 0.1} | ({"pooling": "mean"} if strategy == "mean" else {})
     if strategy == "scratch":
         said |= {"family": own.family, "model": {**own.model, "dropout": 0.1}}
         said["data"]["tokenizer"] = str(SPECIMENS / model)
     else:
-        named = strategy if strategy in ("features", "partial", "lora") else None
-        said |= {"init": init, "strategy": named}
+        named = {"mean": "features"}.get(strategy, strategy)
+        said |= {"init": init, "strategy": named if named not in ("finetune", "read") else None}
     yield "run", said
 
 

@@ -24,7 +24,7 @@ INKS = {"bert": "#8a4b00", "gpt": "#00664b", "lstm": "#005a8f"}
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 """What is between these is written here; the rest of the page is written by hand."""
 RESULT = "result.json"
-ORDER = ("scratch", "features", "partial", "lora", "read", "masked", "finetune")
+ORDER = ("scratch", "features", "mean", "partial", "lora", "read", "masked", "finetune")
 Results = dict[int, dict[str, Any]]
 """By seed."""
 
