@@ -23,7 +23,7 @@ export const isApart = (token: string, place: number): boolean => place > 0 && !
 export function textOf(run: Summary | null): string {
   if (!run || run.input) return run?.source ?? "";
   const pieces = inPieces(run);
-  return run.command || run.tokens.map((token, i) => (pieces && isApart(token, i) ? ` ${token}` : token)).join("");
+  return (!run.second && run.command) || run.tokens.map((token, i) => (pieces && isApart(token, i) ? ` ${token}` : token)).join("");
 }
 
 const size = (token: string): number => new TextEncoder().encode(token.replace(/\\x[0-9a-f]{2}/g, ".")).length;
