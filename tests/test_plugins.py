@@ -77,6 +77,18 @@ def test_it_is_trained_dissected_and_verified(installed, trained):
     assert 0 < measured["loss"] < 6
 
 
+def test_its_labels_read_what_the_pooling_says(installed, trained, tmp_path):
+    table = tmp_path / "texts.csv"
+    lines = [f"the dog ran {'home' if k % 2 else 'away'},{'ab'[k % 2]}" for k in range(24)]
+    table.write_text("\n".join(["text,label", *lines]))
+    mine = str(tmp_path / "mine")
+    installed("finetune", trained, str(table), "--strategy", "features", "--out", mine)
+    found = json.loads(installed("verify", mine, "--json"))
+    assert found["agrees"]
+    trace = json.loads(installed("dissect", mine, "--ids", "3 1 4", "--json"))
+    assert {"h_bar", "z"} <= {step["name"] for step in trace["steps"]}
+
+
 def test_it_generates_on_the_reference_engine(installed, trained):
     asked = ("generate", trained, "3 1 4", "--ids", "-n", "5", "--samples", "2", "--json")
     assert [len(one["ids"]) for one in json.loads(installed(*asked))] == [5, 5]

@@ -13,10 +13,11 @@ from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.checkpoints.layout import EMBEDDING, LABEL_HEAD, OUTPUT, SAME, Row, gate
-from vesalius.equations import OneHot, distributions, embed, last_label_logits, logits, sigmoid
+from vesalius.equations import OneHot, distributions, embed, logits, sigmoid, text_label_logits
 from vesalius.equations.parameters import part
 from vesalius.equations.registry import formula
 from vesalius.equations.rules import Sum
+from vesalius.equations.runs import text_state
 from vesalius.equations.tracing import at
 from vesalius.families import rnn
 from vesalius.families.costs import Memory
@@ -170,7 +171,7 @@ def run(theta: GRULM, Omega: OneHot, symbols: dict[str, Any]) -> None:
         H = np.stack(states, axis=1)
     distributions(logits(theta.E.T if theta.U is None else theta.U, H, theta.b_U))
     if theta.W_Y is not None:
-        last_label_logits(theta.W_Y, H[:, -1])
+        text_label_logits(theta.W_Y, text_state(H, symbols))
 
 
 # The network, and sequences that are decoded ----------------------------------------------------

@@ -92,14 +92,14 @@ def read(
 ) -> Reading:
     """What ``dissect`` makes of a text, an image or a series."""
     model = loaded(model)
-    pair = _pair(model, text)
+    apart = _segmented(model, text)
     if not reads_arrays(model):
         if raw or invert or index is not None:
             name = family_of(model.config).name
             raise WrongKind(f"raw, invert and index are for images and series, not {name}")
-        ids = _ids(model, text) if pair is None else pair.ids
+        ids = _ids(model, text) if apart is None else apart.ids
         given = OneHot(ids, model.parameters.E.shape[1])
-        more: dict[str, Any] = {} if pair is None else {"segments": pair.segments}
+        more: dict[str, Any] = {} if apart is None else {"segments": apart.segments}
         about = {"given": np.asarray(ids), "classes": class_names(model)}
         return Reading(model, given, ids, more, {**about, **more})
     index = None if index is None else arguments.whole("index", index, least=0)
@@ -143,8 +143,8 @@ def encoded(model: Model, text: str) -> Encoded:
     return by_case(text, found) if model.preprocessing.get("case") else found
 
 
-def _pair(model: Model, text: Any) -> Encoded | None:
-    """Two texts as one sequence, or tokens that say which segment each is of."""
+def _segmented(model: Model, text: Any) -> Encoded | None:
+    """Tokens in segments: of two texts, of words by case, or as given; None of plain ones."""
     if isinstance(text, str) and model.preprocessing.get("case"):
         return encoded(model, text)
     several = isinstance(text, tuple | list) and len(text) == 2

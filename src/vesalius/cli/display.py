@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def display(quiet: bool = False) -> Iterator[tuple[Callback, Progress]]:
+def display(quiet: bool = False) -> Iterator[tuple["Display", Progress]]:
     """A callback that shows a run, and progress that shows the work before it."""
     if quiet:
-        yield Callback(), silent
+        yield Display(), silent
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
@@ -80,7 +80,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " ⏎ " if c == "\n" else "·" for c in text)
 
 
-class Lines(Callback):
+class Display(Callback):
+    """What shows a run; this one shows nothing."""
+
+    said: tuple[str, ...] = ()
+    """What people have been told of the data."""
+
+
+class Lines(Display):
     """One line for each thing that happens, at most one each five seconds for steps."""
 
     def __init__(self) -> None:
@@ -97,7 +104,8 @@ class Lines(Callback):
     def begins(self, run: "Run") -> None:
         self.began = (time.monotonic(), run.step)
         self.say(f"{described(run)}, from step {run.step} to {run.settings.steps}")
-        for note in notes(run):
+        self.said = notes(run)
+        for note in self.said:
             self.say(note)
 
     def stepped(self, run: "Run", metrics: dict[str, float]) -> None:
@@ -120,7 +128,7 @@ class Lines(Callback):
         self.say(f"step {run.step}  saved {folder}")
 
 
-class Screen(Callback):
+class Screen(Display):
     """Loss, validation, speed and time left, in place."""
 
     ROWS = (
@@ -152,8 +160,9 @@ class Screen(Callback):
         self.began = (time.monotonic(), run.step)
         self.rows = {}
         self.show(model=described(run), run=str(run.folder), step=self.bar(run))
-        if told := notes(run):
-            self.show(data="; ".join(told))
+        self.said = notes(run)
+        if self.said:
+            self.show(data="; ".join(self.said))
 
     def bar(self, run: "Run") -> str:
         done = round(30 * run.step / run.settings.steps)

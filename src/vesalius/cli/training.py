@@ -155,6 +155,7 @@ def finetune(
     Example: vesalius finetune bert banking77 --label category --out my-model
     """
     from vesalius.cli.display import display
+    from vesalius.finetuning import FineTuned
     from vesalius.finetuning import finetune as run
 
     with display(quiet=as_json) as (callback, progress):
@@ -166,6 +167,9 @@ def finetune(
             progress=progress,
             **settings,
         )
+    if isinstance(found, FineTuned):  # what the display has said is not said again
+        notes = tuple(note for note in found.notes if note not in callback.said)
+        found = replace(found, notes=notes)
     terminal.show_result(found, as_json)
     if not found.done:
         sys.exit(143 if found.reason == "SIGTERM" else 130)

@@ -65,7 +65,6 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "h": ("h", "state of one token"),
     "h_0": ("h_n^{[0]}", "input of the network"),
     "h_1": ("h_1^{[L]}", "state of the first token"),
-    "h_n": ("h_n", "state of the last token"),
     "h_bar": (r"\bar{h}", "mean of the states of all tokens"),
     "h_below": ("h_i^{[l-1]}", "output of the layer below at this time step"),
     "h_before": ("h_{i-1}^{[l]}", "output of this layer one time step before"),

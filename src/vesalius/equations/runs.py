@@ -39,17 +39,17 @@ def recurrent(theta: ElmanLM | LSTMLM, Omega: OneHot, symbols: Symbols) -> None:
     H = eq.recurrent_hidden(theta, Omega)
     eq.distributions(eq.recurrent_words(theta, H))
     if theta.W_Y is not None:
-        eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
+        eq.text_label_logits(theta.W_Y, text_state(H, symbols))
 
 
 def transformer(theta: TransformerLM, Omega: OneHot, symbols: Symbols) -> None:
     H = eq.transformer_states(theta, Omega)
     eq.distributions(eq.transformer_words(theta, H))
     if theta.W_Y is not None:
-        eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
+        eq.text_label_logits(theta.W_Y, text_state(H, symbols))
 
 
-def _pooled(H: Float[Array, "d_L n"], symbols: Symbols) -> Float[Array, " d_L"]:
+def text_state(H: Float[Array, "d_L n"], symbols: Symbols) -> Float[Array, " d_L"]:
     """What stands for the whole text: the mean of all states, or the last one."""
     return eq.mean_state(H) if symbols["pooling"] == "mean" else H[:, -1]
 
@@ -111,7 +111,7 @@ def read_next_words(
     """Through the final normalisation of variant 2 and the output embedding, or the label head."""
     H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
     if theta.W_Y is not None:
-        return eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
+        return eq.text_label_logits(theta.W_Y, text_state(H, symbols))
     return eq.transformer_words(theta, H)
 
 
@@ -138,7 +138,7 @@ def read_recurrent_words(
             f"layers 1 to {symbols['L']} can be read"
         )
     if theta.W_Y is not None:
-        return eq.last_label_logits(theta.W_Y, _pooled(H, symbols))
+        return eq.text_label_logits(theta.W_Y, text_state(H, symbols))
     return eq.logits(U, H, theta.b_U)
 
 

@@ -360,18 +360,18 @@ def mean_state(H: Float[Array, "d_L n"]) -> Float[Array, " d_L"]:
     return np.asarray(H.mean(axis=1))
 
 
-@formula("6.1", r"z = W^Y h_n", gives="z", rule=Sum("W_Y @ h_bar|H_e:n|H[L]:n|h[L,n]"))
-def last_label_logits(
-    W_Y: Float[Array, "labels d_L"], h_n: Float[Array, " d_L"]
+@formula("6.1", r"z = W^Y h", gives="z", rule=Sum("W_Y @ h_bar|H_e:n|H[L]:n|h[L,n]"))
+def text_label_logits(
+    W_Y: Float[Array, "labels d_L"], h: Float[Array, " d_L"]
 ) -> Float[Array, " labels"]:
-    """The head of a language model that was fine-tuned: a text's labels, by its last token's state.
+    """The head of a language model that was fine-tuned: a text's labels, by one state.
 
-    z = Wʸ hₙ
+    z = Wʸ h
 
-    GPT-2's published classes have no bias here, so neither have the others; in variant 2 the state
-    is hₙᵉ, after the final normalisation. A head that reads the mean has h̄ in place of hₙ.
+    h is the last token's state hₙ, in variant 2 after the final normalisation, or the mean h̄.
+    GPT-2's published classes have no bias here, so neither have the others.
     """
-    return W_Y @ h_n
+    return W_Y @ h
 
 
 def transformer_states(theta: TransformerLM, Omega: OneHot) -> Float[Array, "d_e n"]:

@@ -178,7 +178,7 @@ FAMILY = Family(
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_masked_words"),
-    label_logits=Lazy("vesalius.generation.forward:labels_of_first"),
+    label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels if config.labelled == "sequence" else 0,
     layout=Lazy("vesalius.checkpoints.layout:BERT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),

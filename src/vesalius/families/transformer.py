@@ -132,7 +132,7 @@ FAMILY = Family(
     network=Lazy("vesalius.models:TransformerNetwork"),
     outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
     below=lambda config: INPUTS + (("norm",) if config.variant == 1 else ()),
-    label_logits=Lazy("vesalius.generation.forward:labels_of_last"),
+    label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels,
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),

@@ -100,19 +100,13 @@ def nsp_logits(model: Model, first: States) -> Float[Array, "n 2"]:
     return _linear(model, "nsp_head", np.tanh(_linear(model, "pooler", first)))
 
 
-def labels_of_first(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
-    """The labels' logits of texts from the states of their first tokens, by (57), or the mean."""
-    if model.config.symbols()["pooling"] == "mean":
-        return _linear(model, "label_head", np.stack([rows.mean(axis=0) for rows in states]))
-    first = np.stack([rows[0] for rows in states])
-    return _linear(model, "label_head", np.tanh(_linear(model, "pooler", first)))
-
-
-def labels_of_last(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
-    """The labels' logits of texts from the states of their last tokens, or the mean."""
-    mean = model.config.symbols()["pooling"] == "mean"
-    read = [rows.mean(axis=0) if mean else rows[-1] for rows in states]
-    return _linear(model, "label_head", np.stack(read))
+def text_labels(model: Model, states: Sequence[States]) -> Float[Array, "texts labels"]:
+    """The labels' logits of texts, by their first token and (57), their last token or the mean."""
+    pooling = model.config.symbols()["pooling"]
+    pooled = {"first": lambda rows: rows[0], "last": lambda rows: rows[-1]}
+    read = np.stack([pooled.get(pooling, lambda rows: rows.mean(axis=0))(rows) for rows in states])
+    read = np.tanh(_linear(model, "pooler", read)) if pooling == "first" else read
+    return _linear(model, "label_head", read)
 
 
 def token_logits(model: Model, states: States) -> Logits:
