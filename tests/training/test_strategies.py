@@ -164,6 +164,10 @@ def test_low_rank_updates_are_l1_and_their_count_is_l2_and_merged_they_compute_t
         plain = family_of(config).network(config).to(dtype)
         plain.load_state_dict(strategy.plain(network.state_dict()))
         agree(numbers_of(plain, given, dtype), apart, within)
+        # The matrices are those of the adapted network to the last bit.
+        merged = dict(plain.named_parameters())
+        for name, module in adapted.items():
+            assert torch.equal(merged[f"{name}.weight"], module.weight)
         if dtype == torch.float64:
             assert (apart - before).abs().max() > 1e-3
 

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from vesalius.models.linear import linear
+
 PLAIN = "plain"
 """What an adapted map is called inside of its adapter."""
 
@@ -13,7 +15,8 @@ PLAIN = "plain"
 class LowRank(nn.Module):
     """A frozen affine map W x + b with a trained update: W x + b + (α / r) B A x.
 
-    Whoever reads its ``weight``, as recurrent kernels do, is given W + (α / r) B A.
+    Whoever reads its ``weight``, as recurrent kernels do, is given W + (α / r) B A. Outside of
+    training it computes with that sum as ``merged`` has it, so that both agree to the last bit.
     """
 
     def __init__(self, plain: nn.Linear, rank: int, alpha: float, seed: torch.Generator) -> None:
@@ -27,6 +30,8 @@ class LowRank(nn.Module):
 
     @property
     def weight(self) -> Tensor:
+        if not self.training:
+            return updated(self.plain.weight, self.A, self.B, self.scale)
         return self.plain.weight + self.scale * (self.B @ self.A)
 
     @property
@@ -34,6 +39,8 @@ class LowRank(nn.Module):
         return self.plain.bias
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return linear(x, self.weight, self.bias)
         found: Tensor = self.plain(x)
         return found + self.scale * F.linear(F.linear(x, self.A), self.B)
 
@@ -63,17 +70,19 @@ def _adapted(name: str) -> bool:
     return name.endswith(f".{PLAIN}.weight")
 
 
-def merged(weights: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
-    """The weights of the network without adapters, which computes the same.
+def updated(W: Tensor, A: Tensor, B: Tensor, scale: float) -> Tensor:
+    """W + (α / r) B A, rounded once, to the precision that W has."""
+    return (W.double() + scale * (B.double() @ A.double())).to(W.dtype)
 
-    The sum is rounded once, to the precision that the weights have.
-    """
+
+def merged(weights: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
+    """The weights of the network without adapters, which computes the same."""
     found = {}
     for name, weight in weights.items():
         above = name.removesuffix(f".{PLAIN}.weight")
         if _adapted(name):
-            A, B = (weights[f"{above}.{letter}"].double() for letter in "AB")
-            found[plain_name(name)] = (weight.double() + scale * (B @ A)).to(weight.dtype)
+            A, B = (weights[f"{above}.{letter}"] for letter in "AB")
+            found[plain_name(name)] = updated(weight, A, B, scale)
         elif name.rpartition(".")[0] + f".{PLAIN}.weight" not in weights:
             found[plain_name(name)] = weight
     return found
