@@ -76,7 +76,10 @@ def _validation(name: str, words: int) -> texts.Texts:
 def named_texts(name: str, split: float = HELD_OUT) -> tuple[texts.FileTexts, texts.FileTexts]:
     """The part of a corpus by name to train on, and the part that is held out."""
     files = sorted(located(name, "text", lambda file: file.suffix in texts.SUFFIXES))
-    whole = texts.FileTexts(tuple(texts.Part(file, 0, file.stat().st_size) for file in files))
+    whole = texts.FileTexts(
+        tuple(texts.Part(file, 0, file.stat().st_size) for file in files),
+        joined=registry.corpus(name).wrapped,
+    )
     if found := _by_folder(whole):
         return found
     if split < HELD_OUT:
@@ -90,7 +93,7 @@ def named_texts(name: str, split: float = HELD_OUT) -> tuple[texts.FileTexts, te
 def _by_folder(whole: texts.FileTexts) -> tuple[texts.FileTexts, texts.FileTexts] | None:
     """The folders train and valid, where there are both."""
     train, valid = (
-        texts.FileTexts(tuple(part for part in whole.parts if part.file.parent.name == name))
+        replace(whole, parts=tuple(p for p in whole.parts if p.file.parent.name == name))
         for name in ("train", "valid")
     )
     return (train, valid) if train.parts and valid.parts else None

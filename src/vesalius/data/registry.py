@@ -68,6 +68,8 @@ class Corpus:
     files: tuple[File, ...]
     places: tuple[str, ...] = ()
     """Folders in which a system's package puts the files, by their bare names."""
+    wrapped: bool = False
+    """Whether the lines of its texts are broken to a width; readers then join them again."""
     classes: tuple[str, ...] = ()
     """What its labels are called, where its files do not say it."""
 

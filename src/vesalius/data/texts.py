@@ -9,10 +9,11 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from vesalius.data import wrapping
 from vesalius.errors import BrokenFile, EmptyCorpus
 
 PORTION = 1 << 18
@@ -53,6 +54,8 @@ class FileTexts:
     """Files as documents."""
 
     parts: tuple[Part, ...]
+    joined: bool = False
+    """Whether lines that were broken to a width are joined to paragraphs."""
 
     @property
     def name(self) -> str:
@@ -61,14 +64,22 @@ class FileTexts:
 
     def key(self) -> str:
         files = [(str(p.file.resolve()), p.file.stat(), p.start, p.end) for p in self.parts]
-        return repr([(name, s.st_size, s.st_mtime_ns, *cut) for name, s, *cut in files])
+        known = repr([(name, s.st_size, s.st_mtime_ns, *cut) for name, s, *cut in files])
+        return f"{known} joined {wrapping.RULE}" if self.joined else known
 
     def size(self) -> int:
         return sum(part.end - part.start for part in self.parts)
 
     def portions(self) -> Iterator[tuple[str, bool]]:
         for part in self.parts:
-            yield from _portions(part)
+            portions = _portions(part)
+            yield from _joined(part.file, portions) if self.joined else portions
+
+
+def _joined(file: Path, portions: Iterator[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        shape = wrapping.text_shape(lines)
+    return wrapping.join_portions(portions, shape)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ class StoryTexts:
                 return
 
 
-def read_texts(path: str | Path) -> FileTexts:
+def read_texts(path: str | Path, joined: bool = False) -> FileTexts:
     """A text file, or a folder with text files in it, however deep."""
     if not os.path.exists(path):  # Path.exists raises for names that are too long
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
@@ -111,7 +122,7 @@ def read_texts(path: str | Path) -> FileTexts:
     found = [path] if path.is_file() else sorted(inside)
     if not found:
         raise EmptyCorpus(f"{path} holds no text files; expected {', '.join(SUFFIXES)}")
-    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found))
+    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found), joined)
     if not texts.size():
         raise EmptyCorpus(f"{texts.name} is empty; expected text to learn from")
     return texts
@@ -137,7 +148,8 @@ def split(texts: FileTexts, share: float) -> tuple[FileTexts, FileTexts]:
         first.append(Part(part.file, part.start, cut))
         rest.insert(0, Part(part.file, cut, part.end))
     train, held_out = (
-        FileTexts(tuple(part for part in some if part.start < part.end)) for some in (first, rest)
+        replace(texts, parts=tuple(part for part in some if part.start < part.end))
+        for some in (first, rest)
     )
     if not (train.parts and held_out.parts):
         raise EmptyCorpus(
