@@ -51,3 +51,11 @@ def test_without_a_home_one_is_asked_to_name_a_cache(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with pytest.raises(Unwritable, match="set VESALIUS_CACHE"):
         machine.cache_folder()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86 processors")
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux's list of flags")
+def test_bfloat16_counts_as_quick_only_where_the_processor_has_instructions_for_it():
+    flags = set(Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split())
+    if machine.quick_bfloat16():
+        assert flags & {"avx512_bf16", "amx_bf16"}

@@ -40,7 +40,11 @@ def quick_bfloat16() -> bool:
     if torch.cuda.is_available():
         return True
     onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return bool(onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if not (onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+        return False
+    # oneDNN also claims bfloat16 where AVX-512 emulates it, a third as fast as float32.
+    has = torch.cpu.get_capabilities()
+    return has["architecture"] != "x86_64" or bool(has["avx512_bf16"] or has["amx_bf16"])
 
 
 def cache_folder() -> Path:
