@@ -1,6 +1,7 @@
 """What the machine is, and where it keeps things."""
 
 import os
+import platform
 from pathlib import Path
 
 import pytest
