@@ -1,7 +1,6 @@
 """What the machine is, and where it keeps things."""
 
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def test_without_a_home_one_is_asked_to_name_a_cache(monkeypatch):
         machine.cache_folder()
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86 processors")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86 processors")
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux's list of flags")
 def test_bfloat16_counts_as_quick_only_where_the_processor_has_instructions_for_it():
     flags = set(Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split())
