@@ -36,6 +36,8 @@ def make(name: str, runs: Path) -> Card:
             callbacks=[callback],
             progress=progress,
         )
+    if outcome.reason != "finished":
+        raise SystemExit(f"{name} was stopped at step {outcome.step}; run this again to go on")
     model, stage, target = outcome.model, outcome.folder / "specimen", FOLDER / name
     model.dtype = "float16"
     shutil.rmtree(stage, ignore_errors=True)

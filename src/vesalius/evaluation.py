@@ -204,13 +204,14 @@ def evaluate(
     progress: Progress | None = None,
     dtype: str = "float32",
     baseline: bool = False,
+    join_lines: bool = False,
 ) -> Evaluation | Measures:
     """Evaluate a model on a file, a folder, a corpus by name, or the stories.
 
     Of a file or folder that the model was trained on, the part is measured that was held out.
     ``baseline`` adds simple methods, fitted on what the model was trained on and measured on the
     same examples. ``dtype`` "int8" is for what generation in bytes costs: the weights are rounded
-    likewise.
+    likewise. ``join_lines`` joins the lines of paragraphs that were broken to a width.
     """
     model = loaded(model)
     if dtype == "int8":
@@ -226,7 +227,9 @@ def evaluate(
     if family_of(model.config).predicts_text and not labelled:
         if baseline:
             raise WrongKind("there is no simple method to compare models of the next token with")
-        return _every_token(model, corpus, stride, progress or silent)
+        return _every_token(model, corpus, stride, progress or silent, join_lines)
+    if join_lines:
+        raise WrongKind(f"join_lines is for models of the next token, not for {model.family}")
     if stride is not None:
         raise WrongKind(f"stride is for models of the next token, not for {model.family}")
     return _measures(model, corpus, bool(baseline), progress or silent)
@@ -235,10 +238,12 @@ def evaluate(
 # Models of the next token -------------------------------------------------------
 
 
-def _every_token(model: Model, corpus: str, stride: int | None, progress: Progress) -> Evaluation:
+def _every_token(
+    model: Model, corpus: str, stride: int | None, progress: Progress, join_lines: bool
+) -> Evaluation:
     if not getattr(model.config, "causal", True):
         raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
-    texts, part, tokens = corpus_tokens(model, corpus, False, progress)
+    texts, part, tokens = corpus_tokens(model, corpus, False, progress, join_lines)
     assert model.tokenizer is not None
     special = model.tokenizer.special
     before = [special[END_OF_TEXT]] if END_OF_TEXT in special else []

@@ -191,6 +191,11 @@ def finetune(
     help="int8: with weights rounded as generation in bytes does it.",
 )
 @click.option(
+    "--join-lines",
+    is_flag=True,
+    help="Join the lines of paragraphs that were broken to a width.",
+)
+@click.option(
     "--baseline",
     is_flag=True,
     help="Also a simple method, fitted on what MODEL was trained on, such as TF-IDF.",
@@ -212,6 +217,7 @@ def evaluate(
     corpus: str,
     stride: int | None,
     dtype: str,
+    join_lines: bool,
     baseline: bool,
     plot: Path | None,
     errors: Path | None,
@@ -233,6 +239,7 @@ def evaluate(
     from vesalius.evaluation import evaluate as run
 
     asked: dict[str, Any] = {"stride": stride, "dtype": dtype, "baseline": baseline}
+    asked["join_lines"] = join_lines
     if corpus == "-":
         with TemporaryDirectory() as folder:
             file = Path(folder) / "input.txt"

@@ -128,6 +128,8 @@ def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[
     whole = texts.read_texts(name)
     if not kept or not splits.same([part.file for part in whole.parts], kept):
         return whole, "all"
+    if kept.get("join_lines"):
+        whole = replace(whole, joined=True)
     if splits.whole(kept):
         return whole, splits.SEEN
     _, held_out = _by_folder(whole) or texts.split(whole, float(kept["split"]))

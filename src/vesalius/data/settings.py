@@ -23,6 +23,12 @@ class TextData(Data):
     corpus: str = setting("stories", "", "a corpus by name, a text file, or a folder of them")
     valid: str | None = setting(None, "", "what to validate on; the last part if none")
     split: float = setting(0.1, "", "share to validate on where that is one text", least=0, below=1)
+    join_lines: bool = setting(
+        False,
+        "",
+        "whether to join the lines of paragraphs that were broken to a width; always so for "
+        "corpora by name whose lines are",
+    )
     words: int = setting(1_000_000, "", "words of stories to train on")
     tokenizer: str = setting(
         "byte-pairs", "", "byte-pairs, word-pieces, words or characters to learn, or a folder"

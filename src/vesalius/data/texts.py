@@ -113,7 +113,12 @@ class StoryTexts:
                 return
 
 
-def read_texts(path: str | Path, joined: bool = False) -> FileTexts:
+def join_lines(texts: Texts) -> Texts:
+    """The same texts, with the lines of paragraphs joined that were broken to a width."""
+    return replace(texts, joined=True) if isinstance(texts, FileTexts) else texts
+
+
+def read_texts(path: str | Path) -> FileTexts:
     """A text file, or a folder with text files in it, however deep."""
     if not os.path.exists(path):  # Path.exists raises for names that are too long
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
@@ -122,7 +127,7 @@ def read_texts(path: str | Path, joined: bool = False) -> FileTexts:
     found = [path] if path.is_file() else sorted(inside)
     if not found:
         raise EmptyCorpus(f"{path} holds no text files; expected {', '.join(SUFFIXES)}")
-    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found), joined)
+    texts = FileTexts(tuple(Part(file, 0, file.stat().st_size) for file in found))
     if not texts.size():
         raise EmptyCorpus(f"{texts.name} is empty; expected text to learn from")
     return texts

@@ -48,6 +48,8 @@ from vesalius.training.strategies import strategy_named
 from vesalius.training.strategies.strategy import training_mode
 
 OPTIMISER, STATE = "optimiser.safetensors", "state.safetensors"
+SNAPSHOTS = "snapshots"
+"""The run's folder of models along its way, each named after its step."""
 COUNTS = ("examples", "tokens")
 """What a step goes through, told by the second."""
 
@@ -166,9 +168,14 @@ class Run:
     def _go(self, callbacks: list[Callback]) -> str:
         settings = self.settings
         reason = "patience" if self._exhausted() else "finished"  # it may have ended before
+        snapshots = snapshot_steps(settings.steps, settings.snapshots)
         with signals(self._signalled):
+            if self.step in snapshots:
+                self._snapshot()
             while self.step < settings.steps and reason == "finished":
                 self._step(callbacks)
+                if self.step in snapshots:
+                    self._snapshot()
                 if self.step % settings.evaluate_every == 0 or self.step == settings.steps:
                     self._validate(callbacks)
                     if self._exhausted():
@@ -368,6 +375,15 @@ class Run:
             generation_config=self.generation_config,
         )
 
+    def _snapshot(self) -> None:
+        """Keep the model as it is now, in half precision; a resumed run keeps what is there."""
+        target = self.folder / SNAPSHOTS / f"step-{self.step:08d}"
+        weights = stored.full_weights(self.network)
+        if self.processes.first and not target.exists():
+            model = self._model(weights)
+            model.dtype = "float16"
+            model.save(target)
+
     def _position(self) -> dict[str, Any]:
         return {
             "step": self.step,
@@ -416,7 +432,8 @@ class Run:
 
     def _restore(self, folder: Path) -> None:
         position = read_json(folder / POSITION)
-        begun, now = position["recipe"], self.recipe.to_json()
+        # Read again, so that settings which are newer than the run have their defaults.
+        begun, now = read(position["recipe"]).to_json(), self.recipe.to_json()
         if self.settings.steps > begun["training"]["steps"]:  # it goes on beyond its end
             begun["training"]["steps"] = self.settings.steps
         if differing := differences(begun, now):
@@ -436,6 +453,13 @@ class Run:
             stored.restore(self.network, self.optimiser, weights, moments)
         state = files.read(folder / STATE).arrays
         self.state = local_state([state[key] for key in sorted(state)], self.processes)
+
+
+def snapshot_steps(steps: int, count: int) -> frozenset[int]:
+    """Step 0, the last step, and steps between them on a logarithmic scale: ``count`` at most."""
+    if count < 2:
+        return frozenset([steps][:count])
+    return frozenset({0, *np.geomspace(steps, 1, count - 1).round().astype(int).tolist()})
 
 
 def _arrays(tensors: Mapping[int, Tensor] | Mapping[str, Tensor]) -> dict[str, np.ndarray]:

@@ -34,7 +34,7 @@ UNSET = ("none", "open")
 """What takes a setting away; recipes of the first versions said "open"."""
 INCONSEQUENTIAL = (
     *("save_every", "keep", "log_every", "sample_every", "prompt"),
-    *("tensorboard", "parallel"),
+    *("snapshots", "tensorboard", "parallel"),
 )
 """Settings that may change when a run goes on: its numbers do not depend on them."""
 WHOLE = {

@@ -51,6 +51,13 @@ class Training(Config):
     )
     save_every: int = setting(250, "", "steps between checkpoints")
     keep: int = setting(2, "", "checkpoints to keep")
+    snapshots: int = setting(
+        0,
+        "",
+        "number of models to keep for looking at: of step 0, the last step, and steps between "
+        "them on a logarithmic scale; 0 for none",
+        least=0,
+    )
     sample_every: int = setting(0, "", "steps between samples of text; 0 for none", least=0)
     prompt: str = setting("", "", "what samples of text begin with")
     log_every: int = setting(10, "", "steps between lines of metrics")

@@ -16,7 +16,7 @@ from vesalius.data.batches import Batch, Batches
 from vesalius.data.masking import IGNORED
 from vesalius.data.pairs import MaskedText
 from vesalius.data.settings import TextData
-from vesalius.data.texts import Texts
+from vesalius.data.texts import Texts, join_lines
 from vesalius.data.tokens import Tokens, tokenised
 from vesalius.data.vocabularies import tokenizer_of
 from vesalius.data.windows import Streams, Windows
@@ -57,6 +57,9 @@ class TextObjective(Objective):
         data: TextData = recipe.data  # type: ignore[assignment]
         train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
         split = parts.kept_texts(data.corpus, data.valid, data.split)
+        if data.join_lines:
+            train, valid = join_lines(train), join_lines(valid)
+            split = split and {**split, "join_lines": True}
         cache = usable_cache()
         tokenizer = tokenizer or tokenizer_of(data, train, valid, cache, progress)
         if recipe.training.sample_every:
@@ -232,12 +235,14 @@ def perplexity(loss: float) -> float:
 
 
 def corpus_tokens(
-    model: Model, corpus: str, by_sentence: bool, progress: Progress
+    model: Model, corpus: str, by_sentence: bool, progress: Progress, joined: bool = False
 ) -> tuple[Texts, str, Tokens]:
     """The texts to evaluate on, which part of the corpus they are, and their tokens."""
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
     texts, part = parts.evaluation_texts(corpus, model.preprocessing.get("held_out"))
+    if joined:
+        texts = join_lines(texts)
     tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
     vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
     end = model.tokenizer.special.get(END_OF_TEXT, 0)
