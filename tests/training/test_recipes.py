@@ -170,11 +170,25 @@ def test_bfloat16_is_refused_where_no_hardware_does_it(quick, monkeypatch):
         refused(said, "would take up to hundreds of times as long; set it to float32")
 
 
-def test_whether_bfloat16_is_quick_is_what_onednn_says(monkeypatch):
+@pytest.mark.parametrize(
+    ("architecture", "instructions", "quick"),
+    [
+        ("x86_64", (), False),  # AVX-512 emulates it, and oneDNN calls that supported
+        ("x86_64", ("avx512_bf16",), True),
+        ("x86_64", ("amx_bf16",), True),
+        ("aarch64", (), True),
+    ],
+)
+def test_bfloat16_is_quick_where_onednn_and_the_processor_have_it(
+    architecture, instructions, quick, monkeypatch
+):
+    has = dict.fromkeys(("avx512_bf16", "amx_bf16"), False) | dict.fromkeys(instructions, True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    onednn = torch.backends.mkldnn.is_available()
-    says = bool(onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    assert recipes.quick_bfloat16() == says
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"architecture": architecture} | has)
+    says = bool(
+        torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+    assert recipes.quick_bfloat16() == (says and quick)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert not recipes.quick_bfloat16()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

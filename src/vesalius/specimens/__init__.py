@@ -13,6 +13,8 @@ from vesalius.errors import UnknownModel, nearest
 
 FOLDER = Path(__file__).parent
 CARD = "card.json"
+SNAPSHOTS = FOLDER / "snapshots"
+"""Models along the training of recipes/stories-small.toml, each in a folder named after its step."""
 HEADLINES = {
     "bits_per_byte": "{bits_per_byte:.3f} bits per byte",
     "bits_per_pixel": "{bits_per_pixel:.3f} bits per pixel",
@@ -75,3 +77,9 @@ def card(name: str) -> Card:
     if name not in specimens():
         raise UnknownModel(f"there is no specimen {name!r}; {nearest(name, specimens())}")
     return Card(**json.loads((FOLDER / name / CARD).read_text(encoding="utf-8")))
+
+
+def snapshots() -> dict[int, Path]:
+    """The folders of the models along one small training run, by step."""
+    folders = sorted(SNAPSHOTS.glob("step-*"))
+    return {int(folder.name.removeprefix("step-")): folder for folder in folders}
