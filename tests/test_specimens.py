@@ -13,16 +13,46 @@ from vesalius.data.registry import locate
 from vesalius.errors import NotFetched
 from vesalius.evaluation import evaluate
 from vesalius.model import load
-from vesalius.specimens import FOLDER, card, specimens
+from vesalius.specimens import CARD, FOLDER, SNAPSHOTS, Card, card, snapshots, specimens
 from vesalius.training import read_recipe
 from vesalius.training.recipe import recipe
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 
 
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 def test_they_are_at_most_30_megabytes():
     assert specimens()
-    assert sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()) <= 30e6
+    assert sum(map(size, (FOLDER / name for name in specimens()))) <= 30e6
+
+
+def test_there_are_sixteen_snapshots_of_a_small_run_in_at_most_12_megabytes():
+    folders = snapshots()
+    said = Card(**json.loads((SNAPSHOTS / CARD).read_text(encoding="utf-8")))
+    assert len(folders) == 16
+    assert min(folders) == 0
+    assert max(folders) == said.steps
+    assert size(SNAPSHOTS) <= 12e6
+    assert said.parameters < 400_000
+    assert recipe(said.recipe) == read_recipe(RECIPES / "stories-small.toml")
+    for folder in folders.values():
+        model = load(folder)
+        assert files.read_folder(folder).dtype == "float16"
+        assert parameters(model.config) == said.parameters
+
+
+def test_the_snapshots_come_nearer_to_the_grammar_step_by_step():
+    folders = snapshots()
+    first, middle, last = (
+        evaluate(load(folders[step]), "stories").nats_per_word
+        for step in (0, sorted(folders)[8], max(folders))
+    )
+    said = json.loads((SNAPSHOTS / CARD).read_text(encoding="utf-8"))["result"]
+    assert first > 2 * middle > 2 * last > 2 * said["floor"]
+    assert last == pytest.approx(said["nats_per_word"], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", specimens())

@@ -14,7 +14,7 @@ from vesalius.errors import UnknownModel, nearest
 FOLDER = Path(__file__).parent
 CARD = "card.json"
 SNAPSHOTS = FOLDER / "snapshots"
-"""Models along the training of recipes/stories-small.toml, each in a folder named after its step."""
+"""Models along the training of recipes/stories-small.toml, in folders named after their steps."""
 HEADLINES = {
     "bits_per_byte": "{bits_per_byte:.3f} bits per byte",
     "bits_per_pixel": "{bits_per_pixel:.3f} bits per pixel",
