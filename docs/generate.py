@@ -33,7 +33,7 @@ from vesalius.checkpoints import huggingface, layout, tables
 from vesalius.cli import cli
 from vesalius.cli.terminal import limits
 from vesalius.counting import Cost, Count
-from vesalius.equations import Equation, numbered, unnumbered
+from vesalius.equations import Equation, errata, numbered, unnumbered
 from vesalius.evaluation import Evaluation, Measures
 from vesalius.families import FAMILIES, configuration
 from vesalius.families.config import Config
@@ -94,9 +94,42 @@ def _entry(entry: Equation) -> str:
         f"```math\n{entry.latex}\n```",
         f"{entry.home} · `{entry.name}` in [{file}](../src/{file})",
         *([entry.remarks.replace("``", "`")] if entry.remarks else []),
+        *([f"Errata: {_linked(entry)}."] if entry.errata else []),
         "\n".join(["| name | symbol | shape | meaning |", "| --- | --- | --- | --- |", *symbols]),
     ]
     return "\n\n".join(parts)
+
+
+def _linked(entry: Equation) -> str:
+    """The errata of an equation, as links."""
+    return "; ".join(f"[{e.number}](errata.md#{e.number.lower()}), {e.title}" for e in entry.errata)
+
+
+def errata_page() -> str:
+    """Where the paper and practice part ways."""
+    parts = [
+        "# Errata",
+        NOTE,
+        'Where the paper "Anatomy of Neural Language Models" and practice part ways, in the '
+        "paper's order; an entry that was found later has a higher number. Most entries are "
+        "small: a missing hat, a constant left out, a letter with two meanings. Numbers in round "
+        "brackets are the paper's equations, numbers in square brackets its references. "
+        "`vesalius equations 25` names the errata of an equation, `vesalius equations E17` shows "
+        "one, and `vs.equations.errata.entries()` gives all.",
+        "Each entry is of one of four kinds:",
+        ";\n".join(f"- *{kind}*: {meaning}" for kind, meaning in errata.KINDS.items()) + ".",
+        *(
+            f'<a id="{e.number.lower()}"></a>\n\n## {e.number}. {e.place}: {e.title}\n\n'
+            f"*{e.kind}*\n\n**Paper.** {e.paper}\n\n**Practice.** {e.practice}\n\n"
+            f"**Code.** {e.code}"
+            for e in errata.entries()
+        ),
+        "---",
+        "Each erratum is shown by at least one test in tests/test_errata.py that bears its number: "
+        "the test runs what the paper prints beside what the code does, and compares both with "
+        "PyTorch, Transformers or a computation by hand.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def commands_page() -> str:
@@ -532,6 +565,7 @@ PAGES = {
     "citations.md": citations_page,
     "specimens.md": specimens_page,
     "equations.md": equations_page,
+    "errata.md": errata_page,
     "commands.md": commands_page,
     "rosetta.md": rosetta_page,
     "count-gpt2.svg": picture_of_count,

@@ -1,10 +1,11 @@
-"""Every erratum of docs/errata.md: the paper as printed, the code, and what practice says."""
+"""Every erratum: the paper as printed, the code, and what practice says."""
 
 import ast
+import importlib
 import math
 import re
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,13 @@ from transformers import (
 import vesalius
 from vesalius import configuration, cost, count, random_parameters, tracing
 from vesalius import equations as eq
+from vesalius.equations import REGISTRY, errata, numbered
 from vesalius.equations.glossary import GLOSSARY, IN_PLACE
 from vesalius.errors import EmptySequence, SequenceTooLong, WrongLength
 from vesalius.families import FAMILIES, names
+from vesalius.tokenizers import WAYS
 
-PAGE = Path(__file__).parents[1] / "docs" / "errata.md"
-KINDS = {"misprint", "practice differs", "left open", "fact"}
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def gpt2(**changes):
@@ -873,10 +875,49 @@ def test_bert_has_not_30_000_words():
         assert exact.total - rounded == {"uncased": 401_418, "cased": -772_076}[case]
 
 
-def sections():
-    """Every erratum of the page: its number, and its text below the heading."""
-    parts = re.split(r"^## (E\d+)\. .+$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return list(zip(parts[1::2], parts[2::2], strict=True))
+@pytest.mark.erratum("E35")
+def test_words_that_are_alike_need_not_occur_together_and_words_that_do_need_not_be_alike():
+    subjects, verbs = ("cat", "dog"), ("sleeps", "eats", "runs")
+    corpus = [("the", subject, verb) for subject in subjects for verb in verbs]
+    words = sorted({word for sentence in corpus for word in sentence})
+    together = {(a, b): sum({a, b} <= {*s} for s in corpus) for a, b in product(words, repeat=2)}
+
+    def neighbours(word):
+        """How often each word stands right before it, and right after it."""
+        pairs = [pair for s in corpus for pair in pairwise(s)]
+        return np.array([pairs.count(pair) for w in words for pair in ((w, word), (word, w))])
+
+    def alike(a, b):
+        x, y = neighbours(a), neighbours(b)
+        return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+
+    assert together["cat", "dog"] == 0
+    assert alike("cat", "dog") == pytest.approx(1)
+    assert together["the", "cat"] == 3
+    assert alike("the", "cat") == 0
+
+
+@pytest.mark.erratum("E36")
+def test_the_result_of_every_head_is_one_matrix_and_not_the_set_of_all(rng):
+    Gamma, X, S = gpt2().Phi[0].Gamma, rng.normal(size=(8, 5)), np.zeros((5, 5))
+    results = [eq.self_attention(Psi_m, X, S) for Psi_m in Gamma.Psi]
+    assert [P_m.shape for P_m in results] == [(5, 4), (5, 4)]
+    assert differ(*results)
+    A = eq.project_all_heads(Gamma, np.hstack(results))
+    np.testing.assert_allclose(A, eq.multi_head_attention(Gamma, X, S))
+
+
+@pytest.mark.erratum("E37")
+def test_vit_large_is_less_than_half_of_the_very_large_version():
+    large, huge = (count(f"vit-{name}-224").total for name in ("large-patch16", "huge-patch14"))
+    assert large < huge / 2
+
+
+@pytest.mark.erratum("E38")
+def test_the_first_way_of_table_7_has_the_token_of_the_sentence():
+    tokens = WAYS[0]("I'm looking for a job in New York.")
+    assert tokens[0] == "I'm"
+    assert "I'am" not in tokens
 
 
 def test_every_erratum_has_a_test_and_every_marked_test_an_erratum():
@@ -885,20 +926,42 @@ def test_every_erratum_has_a_test_and_every_marked_test_an_erratum():
         for call in ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.erratum"
     }
-    headings = [number for number, _ in sections()]
-    assert headings == [f"E{i}" for i in range(1, len(headings) + 1)]
-    assert marks == set(headings)
+    numbers = [erratum.number for erratum in errata.entries()]
+    assert sorted(numbers, key=lambda n: int(n[1:])) == [f"E{i + 1}" for i in range(len(numbers))]
+    assert marks == set(numbers)
 
 
-@pytest.mark.parametrize("text", [pytest.param(text, id=number) for number, text in sections()])
-def test_every_erratum_says_its_kind_the_paper_practice_and_the_code(text):
-    kind, paper, practice, code = text.strip().split("\n\n")[:4]
-    assert kind.strip("*") in KINDS
-    assert paper.startswith("**Paper.** ")
-    assert practice.startswith("**Practice.** ")
-    assert code.startswith("**Code.** ")
+@pytest.mark.parametrize("erratum", errata.entries(), ids=lambda erratum: erratum.number)
+def test_every_erratum_says_its_kind_the_paper_practice_and_the_code(erratum):
+    assert erratum.kind in errata.KINDS
+    assert erratum.paper
+    assert erratum.practice
     settings = {name for family in FAMILIES.values() for name in family.config.settings()}
     known = {*dir(eq), *vesalius.__all__, *settings, *names()}
-    mentioned = set(re.findall(r"`([^`]+)`", code))
+    mentioned = set(re.findall(r"`([^`]+)`", erratum.code))
     assert mentioned
-    assert mentioned <= known
+    for name in mentioned - known:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("erratum", errata.entries(), ids=lambda erratum: erratum.number)
+def test_every_erratum_is_shown_with_the_equations_that_its_place_names(erratum):
+    named = {int(number) for number in re.findall(r"\((\d+)\)", erratum.place)}
+    assert named <= {number for number in erratum.equations if isinstance(number, int)}
+    for key in erratum.equations:
+        entry = eq.find(key)
+        assert erratum in entry.errata
+        assert erratum.title in [told["title"] for told in entry.to_json()["errata"]]
+        assert entry.number == key or (entry.number is None and entry.name == key)
+
+
+def test_the_page_of_equations_links_each_erratum_to_where_it_stands():
+    anchors = set(re.findall(r'<a id="(e\d+)"></a>', (DOCS / "errata.md").read_text()))
+    page = (DOCS / "equations.md").read_text()
+    for entry in REGISTRY.values():
+        place = page.split(f"\n### {entry.label} {entry.title}\n")[1].split("\n### ")[0]
+        linked = re.findall(r"\(errata\.md#(e\d+)\)", place)
+        assert linked == [erratum.number.lower() for erratum in entry.errata]
+        assert set(linked) <= anchors
+    assert "E17" in [erratum.number for erratum in numbered()[24].errata]

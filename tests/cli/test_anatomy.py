@@ -65,6 +65,21 @@ def test_equations_are_a_list_for_machines():
     assert json.loads(shown("equations", "28", "--json")) == equations.find(28).to_json()
 
 
+def test_an_equation_names_its_errata_and_an_erratum_can_be_read():
+    text = shown("equations", "25")
+    (line,) = [line for line in text.splitlines() if "E17" in line]
+    title = line.split(": ", 1)[1]
+    erratum = shown("equations", "E17")
+    assert title in erratum
+    assert "self_attention passes 1/√d_k" in " ".join(erratum.split())
+    assert json.loads(shown("equations", "e17", "--json"))["title"] == title
+    assert "Erratum" not in shown("equations", "2")
+    done = vesalius("equations", "E99")
+    assert done.returncode == 2
+    assert is_complaint(done.stderr)
+    assert "there is no erratum E99" in done.stderr
+
+
 def test_models_lists_every_name_and_the_settings_of_one():
     text = shown("models")
     assert all(name in text for name in names())

@@ -3,6 +3,7 @@
 They need no training; `count`, `models` and `equations` need no weights either.
 """
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +70,19 @@ def models(model: str | None, as_json: bool) -> None:
 def equations(number: str | None, everything: bool, as_json: bool) -> None:
     """The paper's equations; with NUMBER (or a function's name) one of them in full.
 
+    NUMBER may be an erratum's too: where the paper and practice part ways.
+
     Example: vesalius equations 28
+
+    Example: vesalius equations E17
     """
     from vesalius import equations as eq
 
+    if number is not None and re.fullmatch(r"[Ee]\d+", number):
+        erratum = eq.errata.find(number)
+        if as_json:
+            return terminal.show_json(erratum.to_json())
+        return terminal.show_erratum(erratum)
     if number is not None:
         entry = eq.find(number)
         return terminal.show_json(entry.to_json()) if as_json else terminal.show_equation(entry)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from vesalius.arguments import Progress
-    from vesalius.equations import Equation
+    from vesalius.equations import Equation, Erratum
     from vesalius.specimens import Card
     from vesalius.tasks.classification import Classification
     from vesalius.tasks.labelling import Labels, Value
@@ -47,7 +47,34 @@ def show_equation(entry: "Equation") -> None:
         Text(f"\n{indent(entry.plain, '    ')}", style="bold cyan"),
         Table(("symbol", "shape", "meaning"), symbols, prose=(2,)),
         *([Text(f"{entry.remarks}\n")] if entry.remarks else []),
+        *_errata(entry),
         Text(f"LaTeX: {entry.latex}", style="dim"),
+    )
+
+
+def _errata(entry: "Equation") -> "Iterator[str]":
+    """Where paper and practice part ways, by title, and how to read more."""
+    for erratum in entry.errata:
+        yield f"Erratum {erratum.number}, {erratum.kind}: {erratum.title}"
+    if entry.errata:
+        yield f"vesalius equations {entry.errata[0].number} says what it is about\n"
+
+
+def show_erratum(erratum: "Erratum") -> None:
+    from rich.text import Text
+
+    about = ", ".join(f"({e})" if isinstance(e, int) else f"{e}()" for e in erratum.equations)
+    show(
+        Text(f"{erratum.number} {erratum.place}: {erratum.title}", style="bold"),
+        Text(f"{erratum.kind}{f' · shown with {about}' if about else ''}\n", style="dim"),
+        *(
+            Text.assemble((f"{name}  ", "bold"), text.replace("`", ""), "\n")
+            for name, text in (
+                ("Paper", erratum.paper),
+                ("Practice", erratum.practice),
+                ("Code", erratum.code),
+            )
+        ),
     )
 
 

@@ -4,6 +4,7 @@ One function for each numbered equation, and for each formula that the text reli
 are functions too: ``transformer_lm(theta, Omega)`` is equation 11.
 """
 
+from vesalius.equations import errata
 from vesalius.equations.activations import (
     ACTIVATIONS,
     gelu,
@@ -53,6 +54,7 @@ from vesalius.equations.counting import (
     lstm_parameters,
     square_lstm_parameters,
 )
+from vesalius.equations.errata import Erratum
 from vesalius.equations.feedforward import (
     concatenate,
     dense,

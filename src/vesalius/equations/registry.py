@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
+from vesalius.equations import errata
 from vesalius.equations.glossary import GLOSSARY, IN_PLACE
 from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
@@ -110,6 +111,11 @@ class Equation:
         found += map(self._symbol, self.gives, outputs.values())
         return tuple({symbol.name: symbol for symbol in found}.values())
 
+    @property
+    def errata(self) -> tuple[errata.Erratum, ...]:
+        """Where the paper and practice part ways about it."""
+        return errata.of(self.number, self.name)
+
     def _symbol(self, name: str, hint: Any) -> Symbol:
         section = self.section[0] if self.beyond else self.section  # P of P.3
         places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(section, {}), GLOSSARY)
@@ -127,6 +133,7 @@ class Equation:
             "plain": self.plain,
             "remarks": self.remarks,
             "symbols": [dataclasses.asdict(symbol) for symbol in self.symbols],
+            "errata": [erratum.to_json() for erratum in self.errata],
             "source": f"{file}:{line}",
         }
 
