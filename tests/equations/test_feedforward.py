@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays as any_array
 from scipy import special
 
 from vesalius.equations import (
+    ACTIVATIONS,
     Dense,
     OneHot,
     concatenate,
@@ -27,7 +28,13 @@ from vesalius.equations import (
     sigmoid,
     tanh,
 )
-from vesalius.errors import EmptySequence, NotFinite, TokenOutOfRange, WrongLength
+from vesalius.errors import (
+    EmptySequence,
+    NotFinite,
+    TokenOutOfRange,
+    VesaliusError,
+    WrongLength,
+)
 from vesalius.families import configuration, random_parameters
 
 PYTORCH = {relu: torch.nn.ReLU(), sigmoid: torch.nn.Sigmoid(), tanh: torch.nn.Tanh()}
@@ -110,11 +117,16 @@ def test_the_network_applies_its_layers_in_order_each_with_its_own_activation(rn
     agree(feedforward_network(Phi, h), theirs)
 
 
+def test_a_layer_without_an_activation_is_refused_since_23_has_one(rng):
+    with pytest.raises(VesaliusError, match="expected a layer with an activation g"):
+        feedforward_layer(random_dense(rng, 4, 6), rng.normal(size=6))
+
+
 @pytest.mark.proves(3)
 def test_layers_without_activation_multiply_into_one_matrix():
     Phi = (
-        Dense(W=np.array([[1.0, 2.0], [0.0, 1.0]]), b=np.zeros(2)),
-        Dense(W=np.array([[3.0, 0.0], [1.0, 1.0]]), b=np.zeros(2)),
+        Dense(W=np.array([[1.0, 2.0], [0.0, 1.0]]), b=np.zeros(2), g=ACTIVATIONS["linear"]),
+        Dense(W=np.array([[3.0, 0.0], [1.0, 1.0]]), b=np.zeros(2), g=ACTIVATIONS["linear"]),
     )
     product = np.array([[3.0, 6.0], [1.0, 3.0]])
     for column, h in enumerate(np.eye(2)):

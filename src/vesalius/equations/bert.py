@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Integer
 
-from vesalius.equations.activations import softmax
+from vesalius.equations.activations import gelu, softmax
 from vesalius.equations.attention import attention_mask, padding_mask
-from vesalius.equations.feedforward import dense
+from vesalius.equations.feedforward import affine, dense
 from vesalius.equations.parameters import Array, Bert, Block, Dense, Norm, require_finite
 from vesalius.equations.registry import equation, formula
 from vesalius.equations.rules import Normalised, Softmax, Sum
@@ -86,8 +86,11 @@ def mlm_dense(Pi_M: Dense, H: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The dense layer of the MLM head, on every token.
 
     hᵢᴹ = GELU(Wᴹ hᵢ[L] + bᴹ)
+
+    A model of another activation has that one in Πᴹ. Without any, it is the exact GELU.
     """
-    return dense(Pi_M, H)
+    g = gelu if Pi_M.g is None else Pi_M.g
+    return g(affine(Pi_M, H))
 
 
 @equation(
@@ -134,7 +137,7 @@ def pool(Pi_C: Dense, h_1: Float[Array, " d_e"]) -> Float[Array, " d_e"]:
 
     hᶜ = tanh(Wᶜ h₁[L] + bᶜ)
     """
-    return dense(Pi_C, h_1)
+    return np.tanh(affine(Pi_C, h_1))
 
 
 @formula("6.1", r"z^C = W^N h^C + b^N", gives="z_C", rule=Sum("Pi_N.W @ h_C", "Pi_N.b"))

@@ -8,7 +8,7 @@ from vesalius.equations.registry import equation, formula
 from vesalius.equations.rules import Flattened, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.words import OneHot, embed
-from vesalius.errors import WrongLength
+from vesalius.errors import VesaliusError, WrongLength
 
 
 @formula("5.1", r"y = g(W x + b)")
@@ -16,10 +16,17 @@ def dense(Phi: Dense, x: Float[Array, "d_in *n"]) -> Float[Array, "d_out *n"]:
     """One fully connected layer, on a vector or on all columns of a matrix.
 
     y = g(W x + b)
+
+    Without g in Φ it is y = W x + b.
     """
-    # Transposed twice, so that b is added to a vector and to every column alike.
-    y = (x.T @ Phi.W.T + Phi.b).T
+    y = affine(Phi, x)
     return y if Phi.g is None else Phi.g(y)
+
+
+def affine(Phi: Dense, x: Float[Array, "d_in *n"]) -> Float[Array, "d_out *n"]:
+    """W x + b, whatever activation the set has."""
+    # Transposed twice, so that b is added to a vector and to every column alike.
+    return (x.T @ Phi.W.T + Phi.b).T
 
 
 @equation(
@@ -30,22 +37,28 @@ def dense(Phi: Dense, x: Float[Array, "d_in *n"]) -> Float[Array, "d_out *n"]:
     gives="h",
     rule=Sum("Phi[l].W @ h[l-1]|h_0", "Phi[l].b", g="Phi[l].g"),
 )
-def feedforward_layer(Phi_l: Dense, h: Float[Array, " d_in"]) -> Float[Array, " d_out"]:
+def feedforward_layer(Phi_l: Dense, h_below: Float[Array, " d_in"]) -> Float[Array, " d_out"]:
     """One layer of the feedforward network.
 
     hₙ[l] = g[l](W[l] hₙ[l−1] + b[l])
     """
-    return dense(Phi_l, h)
+    if Phi_l.g is None:
+        raise VesaliusError(
+            "expected a layer with an activation g, got one without; "
+            'ACTIVATIONS["linear"] changes nothing'
+        )
+    return Phi_l.g(affine(Phi_l, h_below))
 
 
 @equation(
     3, "4.2", r"h_n^{[L]} = \mathrm{ffnn}_\Phi\left(h_n^{[0]}\right)", gives="h", recorded=False
 )
-def feedforward_network(Phi: tuple[Dense, ...], h: Float[Array, " nd_e"]) -> Float[Array, " d_L"]:
+def feedforward_network(Phi: tuple[Dense, ...], h_0: Float[Array, " nd_e"]) -> Float[Array, " d_L"]:
     """The feedforward network: its layers (23), one after the other.
 
     hₙ[L] = ffnn_Φ(hₙ[0])
     """
+    h = h_0
     for l, Phi_l in enumerate(Phi, 1):
         with at(layer=l):
             h = feedforward_layer(Phi_l, h)

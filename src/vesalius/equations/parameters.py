@@ -43,8 +43,8 @@ def part(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def _dense(rows: str, columns: str, g: Activation | None = None) -> Callable[..., Symbols]:
-    return lambda s, _: {"d_out": s[rows], "d_in": s[columns], "g": g}
+def _dense(rows: str, columns: str) -> Callable[..., Symbols]:
+    return lambda s, _: {"d_out": s[rows], "d_in": s[columns], "g": None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +210,7 @@ class Bert:
     Lambda_p: Float[Array, "d_e n_max"]
     Xi_e: Norm
     Phi: tuple[Block, ...] = part(times="L")
-    Pi_C: Dense | None = part(when="pooler", given=_dense("d_e", "d_e", np.tanh))
+    Pi_C: Dense | None = part(when="pooler", given=_dense("d_e", "d_e"))
     Pi_M: Dense | None = part(
         when="mlm_head", given=lambda s, _: {"d_out": s["d_e"], "d_in": s["d_e"]}
     )
@@ -230,7 +230,7 @@ class ViT:
     Lambda: Float[Array, "d_e n_max"]
     Phi: tuple[Block, ...] = part(times="L")
     Xi_e: Norm
-    Pi_C: Dense | None = part(when="pooler", given=_dense("d_e", "d_e", np.tanh))
+    Pi_C: Dense | None = part(when="pooler", given=_dense("d_e", "d_e"))
     Pi_Y: Dense | None = part(when="classes", given=_dense("classes", "d_e"))
     x_mask: Float[Array, " d_e"] | None = part(when="masked_patch_head")
     Pi_R: Dense | None = part(when="masked_patch_head", given=_dense("P2C", "d_e"))

@@ -142,13 +142,13 @@ def flat_output(Pi_Y: Dense, h: Float[Array, " nd_e"]) -> Float[Array, " outputs
     gives="Omega",
     rule=Given(),
 )
-def pad_series(Omega: Float[Array, "C n"], length: int) -> Float[Array, "C length"]:
+def pad_series(omega: Float[Array, "C n"], length: int) -> Float[Array, "C length"]:
     """A series with zeros after its end, as long as the model reads.
 
     Ω = [ω₁, …, ωₙ, 0, …, 0]
     """
-    padded = np.zeros((len(Omega), length), dtype=Omega.dtype)
-    padded[:, : Omega.shape[1]] = Omega
+    padded = np.zeros((len(omega), length), dtype=omega.dtype)
+    padded[:, : omega.shape[1]] = omega
     return padded
 
 

@@ -52,13 +52,13 @@ def project(
     "7.1", r"X = [x_{\mathrm{class}}, x_1, \ldots, x_n]", gives="X", rule=Joined("x_class", "X_0")
 )
 def prepend_class(
-    x_class: Float[Array, " d_e"], X: Float[Array, "d_e n"]
+    x_class: Float[Array, " d_e"], X_0: Float[Array, "d_e n"]
 ) -> Float[Array, "d_e n+1"]:
     """The class token in front of the patches, as [CLS] in BERT.
 
     X = [x_class, x₁, …, xₙ]
     """
-    return np.column_stack([x_class, X])
+    return np.column_stack([x_class, X_0])
 
 
 @formula("7.1", r"z = W^Y h_1^e + b^Y", gives="z", rule=Sum("Pi_Y.W @ H_e:1", "Pi_Y.b"))
