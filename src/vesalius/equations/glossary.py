@@ -12,7 +12,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "d_f": ("d_f", "inner dimension of a block's feedforward network"),
     "d_i": ("d_i", "input dimension of a recurrent layer"),
     "d_o": ("d_o", "output dimension of a recurrent layer"),
-    "n": ("n", "length of the sequence, or of the longest one possible"),
+    "n": ("n", "length of the sequence"),
     "length": (r"n_{\max}", "length that the model reads"),
     "V": (r"|\mathcal{V}|", "number of words in the vocabulary"),
     "L": ("L", "number of layers or blocks"),
@@ -29,7 +29,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "b": ("b", "bias"),
     "C": ("C", "states after attention, one column a token"),
     "omega": (r"\omega", "one-hot vectors of the tokens"),
-    "Omega": (r"\Omega", "the input: one-hot columns, patches or time steps"),
+    "Omega": (r"\Omega", "the input: one-hot vectors of the tokens, one column a token"),
     "Omega_hat": (r"\hat{\Omega}", "the input as the model restores it"),
     "Omega_m": (r"\tilde{\Omega}", "the input with masked values at zero"),
     "Omega_n": (r"\Omega'", "the series, every channel at zero mean and unit deviation"),
@@ -46,7 +46,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "b_e": ("b_e", "bias of the input projection"),
     "X": ("X", "embeddings, one column a token"),
     "X_0": ("X_0", "projections of the input, one column a token"),
-    "x": (r"\varkappa", "a vector, or the columns of a matrix"),
+    "x": ("x", "a vector, or the columns of a matrix"),
     "Lambda": (r"\Lambda", "positional encodings, one column a position"),
     "Lambda_p": (r"\Lambda^p", "positional encodings"),
     "Lambda_s": (r"\Lambda^s", "segment encodings: which sentence a token belongs to"),
@@ -150,15 +150,60 @@ GLOSSARY: dict[str, tuple[str, str]] = {
     "d_out": ("d_{out}", "output dimension of a matrix"),
 }
 
+VARKAPPA = {"x": (r"\varkappa", "a vector, or the columns of a matrix")}
+MAXIMUM = {"n": ("n", "length of the longest sequence possible")}
+HEAD = {"W": ("W^Y", "weight matrix"), "b": ("b^Y", "bias")}
+STATES_OF_TST = {"H": ("H^e", "activated output of the transformer, one column a time step")}
+
 IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
+    "feedforward_network": {"h": ("h_n^{[L]}", "output of the network")},
+    "feedforward_layer": {
+        "h_below": ("h_n^{[l-1]}", "output of the layer before, or the input of the network"),
+        "h": ("h_n^{[l]}", "output of the layer"),
+    },
+    "logits_of_vector": {"h": ("h_n^{[L]}", "output of the network")},
+    "query_key_value": {"x": ("x", "what attention reads: a token, or one column a token")},
+    "project_all_heads": {"P": ("P", "results of all heads side by side, one row a token")},
+    "layer_norm": VARKAPPA,
+    "batch_norm": VARKAPPA,
+    "gpt2_parameters": MAXIMUM,
+    "bert_parameters": MAXIMUM,
+    "sinusoidal_positions": {"n": ("n", "number of positions")},
+    "neurons": {"c": ("c", "state of a token after attention, or one column a token")},
+    "ffnn": {"c": ("c", "state of a token after attention, or one column a token")},
+    "mlm_dense": {"W": ("W^M", "weight matrix"), "b": ("b^M", "bias")},
+    "pool": {"W": ("W^C", "weight matrix"), "b": ("b^C", "bias")},
+    "nsp_logits": {"W": ("W^N", "weight matrix"), "b": ("b^N", "bias")},
+    "nsp_distribution": {"W": ("W^N", "weight matrix"), "b": ("b^N", "bias")},
+    "reconstruct_patches": {
+        "W": ("W^R", "weight matrix"),
+        "b": ("b^R", "bias"),
+        "H": ("H^e", "normalised states of the patches, one column a patch"),
+        "Omega_hat": (r"\hat{\Omega}", "the patches as the model restores them"),
+    },
+    "class_logits": {"h_1": ("h_1^e", "normalised state of the class token")},
+    "project": {
+        "E": ("E", "matrix of the projection"),
+        "Omega": (r"\Omega", "the input: one column a patch, or one a time step"),
+    },
+    "patches": {"Omega": (r"\Omega", "the patches, one column a patch")},
+    "flat_output": {"h": ("h^e", "activated states of all time steps in one vector")},
+    "series_output": STATES_OF_TST,
+    "activate_output": {"H": ("H^{[L]}", "output of the transformer, one column a time step")},
+    "restore_instance": {"Y": (r"\hat{Y}'", "forecast without the gains, one row a channel")},
+    "forecast_loss": {"Y": (r"\Omega", "what the series went on to be, one row a channel")},
+    "pad_series": {
+        "omega": (r"\omega", "the series, one column a time step"),
+        "Omega": (r"\Omega", "the series as long as the model reads"),
+    },
     "recurrent_layer": {"U": ("U", "matrix of the step before")},
     "2.1": {"i": ("i", "index of the word")},
     "3.3": {
+        "n": ("n", "how many tokens of context the model is given"),
         "p": (r"p_\theta", "the model: a context to the distribution of the next token"),
         "C": (r"\mathcal{C}", "the corpus, a long sequence of tokens"),
     },
     "4.6": {"p": (r"p_\theta", "the model: a word and its context to a probability")},
-    "5.1": {"x": ("x", "a vector, or the columns of a matrix")},
     "5.3": {
         "x": ("x", "control vector of the gate"),
         "v": ("v", "vector to be gated"),
@@ -186,14 +231,24 @@ IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
     "6.2": {
         "p": (r"p_\theta", "the model: a word, its position and the sequence to a probability")
     },
-    "7.1": {"P": ("P", "side of a patch")},
+    "7.1": {
+        "P": ("P", "side of a patch"),
+        "Pi_Y": (r"\Pi^Y", "parameters of the class head"),
+        **HEAD,
+    },
+    "6.1": HEAD,
     "7.2": {
+        **HEAD,
+        "Omega": (r"\Omega", "the series: one row a channel, one column a time step"),
+        "Omega_hat": (r"\hat{\Omega}", "the series as the model restores it"),
+        "Omega_m": (r"\tilde{\Omega}", "the series with masked values at zero"),
         "H_e": ("H^e", "activated output of the transformer"),
         "mu": (r"\mu", "mean of each channel"),
         "sigma": (r"\sigma", "standard deviation of each channel"),
         "M": ("M", "noise mask: one where a value is kept"),
     },
     "P": {
+        **HEAD,
         "C": ("C", "number of channels"),
         "n": ("n", "number of patches of a channel"),
         "P": ("P", "time steps of a patch"),

@@ -102,13 +102,19 @@ class Equation:
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
-        """What goes in, parameter sets spelled out, and what comes out."""
+        """What goes in, parameter sets spelled out as far as they are used, and what comes out."""
         function = inspect.unwrap(self.function)
         hints = typing.get_type_hints(function)
         result = hints.pop("return", None)
-        found = [self._symbol(*pair) for item in hints.items() for pair in _spelled_out(*item)]
         outputs = typing.get_type_hints(result) if hasattr(result, "_fields") else {"": result}
-        found += map(self._symbol, self.gives, outputs.values())
+        axes = _axes_of_sets(hints, result)
+        found = [
+            self._symbol(name, _shape(hint, axes))
+            for item in hints.items()
+            for name, hint in _spelled_out(*item, function)
+        ]
+        shapes = map(_shape, outputs.values())
+        found += (self._symbol(*pair) for pair in zip(self.gives, shapes, strict=False))
         return tuple({symbol.name: symbol for symbol in found}.values())
 
     @property
@@ -116,11 +122,11 @@ class Equation:
         """Where the paper and practice part ways about it."""
         return errata.of(self.number, self.name)
 
-    def _symbol(self, name: str, hint: Any) -> Symbol:
+    def _symbol(self, name: str, shape: str) -> Symbol:
         section = self.section[0] if self.beyond else self.section  # P of P.3
         places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(section, {}), GLOSSARY)
         latex, meaning = next((place[name] for place in places if name in place), (name, ""))
-        return Symbol(name, latex, meaning, _shape(hint))
+        return Symbol(name, latex, meaning, shape)
 
     def to_json(self) -> dict[str, Any]:
         file, line = self.source
@@ -138,30 +144,80 @@ class Equation:
         }
 
 
-def _spelled_out(name: str, hint: Any) -> Iterator[tuple[str, Any]]:
-    """An argument, followed by the arrays that its parameter set holds itself, if it is one."""
+def _spelled_out(name: str, hint: Any, function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """An argument, followed by the arrays of its parameter set that the function uses."""
     yield name, hint
     for part in _alternatives(hint):
         inner = typing.get_args(part)[0] if typing.get_origin(part) is tuple else part
         if dataclasses.is_dataclass(inner):
-            yield from ((n, h) for n, h in typing.get_type_hints(inner).items() if _shape(h))
+            hints, fields = typing.get_type_hints(inner), dataclasses.fields(inner)
+            # The statistics of batch normalisation are not the paper's layerNorm, even where a
+            # function serves both: they are listed where it reads them itself.
+            statistics = {f.name for f in fields if not f.metadata.get("trained", True)}
+            used = _reads(function) - statistics
+            used |= statistics if statistics <= {*function.__code__.co_names} else set()
+            yield from ((own, hints[own]) for own in hints if own in used and _shape(hints[own]))
+
+
+@functools.cache
+def _reads(function: Callable[..., Any]) -> set[str]:
+    """The names that a function looks up, and those that the equations it calls do."""
+    names, functions = set[str](), [function]
+    for one in functions:
+        looked_up, codes = set[str](), [one.__code__]
+        for code in codes:
+            looked_up.update(code.co_names)
+            codes += (inner for inner in code.co_consts if isinstance(inner, types.CodeType))
+        named = (inspect.unwrap(one.__globals__.get(name, object)) for name in looked_up - names)
+        functions += (
+            called
+            for called in named
+            if inspect.isfunction(called)
+            and called.__module__.startswith("vesalius.equations.")
+            and called not in functions
+        )
+        names |= looked_up
+    return names
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def _shape(hint: Any) -> str:
-    """``d_e × n`` from the annotation ``Float[Array, "d_e n"]``."""
-    for part in _alternatives(hint):
-        if hasattr(part, "dim_str"):
-            axes = ["|V|" if axis == "V" else axis for axis in part.dim_str.split()]
-            fixed = " × ".join(axis for axis in axes if not axis.startswith("*"))
-            # "d_e *n" is one vector or a matrix of n of them.
-            return (
-                f"{fixed} (× n)" if fixed and len(axes) > fixed.count("×") + 1 else fixed or "any"
-            )
-    return ""
+def _axes_of_sets(hints: dict[str, Any], result: Any) -> dict[str, str]:
+    """What d_out and d_in of a dense layer are: the first axes of the result and of what it reads.
+
+    None where the function is for layers of any width, or for several.
+    """
+    read = [hint.dim_str.split()[0] for hint in hints.values() if hasattr(hint, "dim_str")]
+    sets = [hint for hint in hints.values() if dataclasses.is_dataclass(hint)]
+    if len(sets) != 1 or len(read) != 1 or not hasattr(result, "dim_str"):
+        return {}
+    return {"d_out": result.dim_str.split()[0], "d_in": read[0]}
+
+
+def _shape(hint: Any, axes: dict[str, str] | None = None) -> str:
+    """``d_e × n`` from the annotation ``Float[Array, "d_e n"]``.
+
+    An axis that need not be there is in brackets: ``"d_e *n"`` is one vector or a matrix of n.
+    """
+    shapes = [part.dim_str.split() for part in _alternatives(hint) if hasattr(part, "dim_str")]
+    if not shapes:
+        return ""
+    # Of a vector and a matrix, as of one-hot columns, the annotation for both is the wider one.
+    names = max(shapes, key=lambda shape: sum(axis.startswith("*") for axis in shape))
+    shown = [_axis(axis, axes or {}) for axis in names]
+    if all(axis.startswith("*") for axis in names):
+        return "any"
+    text = " × ".join(shown)
+    return text.replace(") × ", " ×) ").replace(" × (", " (× ")
+
+
+def _axis(axis: str, axes: dict[str, str]) -> str:
+    if axis.startswith("*"):
+        return "(n)"
+    axis = axes.get(axis, axis)
+    return "|V|" if axis == "V" else axis
 
 
 REGISTRY: dict[str, Equation] = {}
