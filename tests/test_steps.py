@@ -45,6 +45,18 @@ def test_attention_is_a_grid_of_queries_and_keys():
     assert lines[4].split() == ["3", "·his", "0.333", "0.333", "0.333"]
 
 
+def test_a_grid_of_attention_says_which_numbers_are_shares_and_where_they_stand():
+    lines = grid(step("mu", scores(3), layer=1, head=1), ["He", " shook", " his"], 80)
+    shares = [[round(share, 3) for _, _, share in line.shares] for line in lines[2:5]]
+    assert shares == [[1.0], [0.5, 0.5], [0.333, 0.333, 0.333]]
+    for line in lines[2:5]:
+        for start, end, share in line.shares:
+            assert float(line[start:end]) == pytest.approx(share, abs=1e-3)
+    assert not any(
+        getattr(line, "shares", ()) for line in grid(step("S", np.zeros((3, 3))), "abc", 80)
+    )
+
+
 def test_more_tokens_are_told_in_percent_and_more_still_in_part():
     lines = grid(step("mu", scores(15), layer=1, head=1), words(15), 80)
     assert lines[1].split() == [str(i) for i in range(1, 16)]
@@ -96,6 +108,8 @@ def test_what_a_step_is_is_said_once(family):
     titles = [title for _, _, title in legend.rows]
     assert len(set(titles)) == len(titles)
     assert {step.equation.title for step in trace.steps} == set(titles)
+    layers = [names for _, names, _ in legend.rows if names.startswith("H[0")]
+    assert layers == ([] if family == "lstm" else ["H[0]"])
     if family == "gpt2":
         assert ("(24)", "q[l,m], k[l,m], v[l,m]") in [row[:2] for row in legend.rows]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.equations import Equation, Step
+from vesalius.equations import Step
 from vesalius.equations.parameters import Array
-from vesalius.views import Part, Table
+from vesalius.views import Part, Shaded, Table
 
 ROWS = 16
 """Rows of a grid."""
@@ -69,19 +69,30 @@ def overview(steps: Sequence[tuple[Step, Summary]]) -> Iterator[Part]:
             norm, least = f"{summary.masked:.0%} masked", "-inf"
         rows.append((step.equation.label, summary.name, shape, norm, least, f"{summary.most:.4g}"))
     yield Table(("", "step", "shape", "norm", "least", "most"), rows, right=(3, 4, 5))
-    kinds: dict[str, tuple[Equation, dict[str, None]]] = {}
+    kinds: dict[str, list[Step]] = {}
     for step, _ in steps:
-        place = ",".join(LETTERS[axis] for axis in step.place)
-        name = f"{step.symbol}[{place}]" if place else step.symbol
-        kinds.setdefault(step.equation.name, (step.equation, {}))[1][name] = None
-    told = [(entry.label, ", ".join(names), entry.title) for entry, names in kinds.values()]
+        kinds.setdefault(step.equation.name, []).append(step)
+    told = [
+        (of[0].equation.label, ", ".join(_kinds(of)), of[0].equation.title) for of in kinds.values()
+    ]
     yield Table(("", "step", "what it is"), told, prose=(2,))
+
+
+def _kinds(steps: Sequence[Step]) -> dict[str, None]:
+    """What the steps of an equation are called wherever they are: mu[l,m]; H[0], if only there."""
+    layers = {step.place.get("layer") for step in steps}
+    letters = LETTERS | ({"layer": "0"} if layers == {0} else {})
+    names: dict[str, None] = {}
+    for step in steps:
+        place = ",".join(letters[axis] for axis in step.place)
+        names[f"{step.symbol}[{place}]" if place else step.symbol] = None
+    return names
 
 
 def grids(steps: Sequence[Step], tokens: Sequence[str], width: int) -> Iterator[str]:
     """The values of steps, as far as they fit."""
     for step in steps[:GRIDS]:
-        yield "\n".join(grid(step, tokens, width))
+        yield from grid(step, tokens, width)
     if len(steps) > GRIDS:
         yield f"The values of {len(steps) - GRIDS} more steps are left out; name fewer with --only."
 
@@ -129,7 +140,11 @@ def _attention(value: Array, tokens: Sequence[str], width: int, zero: str) -> It
     for i in range(shown):
         cells = (_share(x, exact, zero) for x in value[i, :shown])
         row = "".join(f"{cell:>{wide}}" for cell in cells)
-        yield f"{_row_label(i, tokens, label)}{row}".rstrip()
+        line = Shaded(f"{_row_label(i, tokens, label)}{row}".rstrip())
+        ends = [(label + wide * j, label + wide * (j + 1)) for j in range(shown)]
+        of = zip(ends, value[i], strict=False)
+        line.shares = [(*place, float(x)) for place, x in of if 0 < x <= 1]
+        yield line
     if not exact:
         yield "Shares are in percent; columns are numbered as the rows."
     if shown < len(tokens):

@@ -38,6 +38,15 @@ Part = Table | str
 """A table, or a line of text."""
 
 
+class Shaded(str):
+    """A line in which some numbers are shares of one, so that a terminal can shade them."""
+
+    __slots__ = ("shares",)
+
+    shares: list[tuple[int, int, float]]
+    """Where a number's cell begins and ends, and the share."""
+
+
 class Shown:
     """A result with a ``view`` of lines and tables, which terminals and notebooks show."""
 

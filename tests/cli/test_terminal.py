@@ -1,8 +1,12 @@
 """Tables in a terminal: at 80 columns no number and no name is split."""
 
+import re
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from processes import vesalius
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -121,3 +125,20 @@ def test_one_empty_line_stands_between_two_tables(capsys):
     terminal.show("first", one, one, "last")
     rows = [" name   number", " ─────────────", " a      1"]
     assert capsys.readouterr().out.split("\n") == ["first", "", *rows, "", *rows, "", "last", ""]
+
+
+def test_attention_is_shaded_by_its_shares_in_a_terminal_and_plain_in_a_pipe(monkeypatch):
+    command = ("dissect", "gpt", "He shook his head", "--only", "mu[1,1]")
+    plain = vesalius(*command).stdout
+    for name, value in (("FORCE_COLOR", "1"), ("COLORTERM", "truecolor"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    coloured = vesalius(*command).stdout
+    painted = re.compile(r"\x1b\[[\d;]*?48;2;(\d+);(\d+);(\d+)m *([\d.]+)\x1b\[0m")
+    shares: dict[tuple[str, ...], list[float]] = {}
+    for *colour, share in painted.findall(coloured):
+        shares.setdefault(tuple(colour), []).append(float(share))
+    assert len(shares) > 1
+    ranges = sorted((min(of), max(of)) for of in shares.values())
+    assert all(most <= least for (_, most), (least, _) in pairwise(ranges))
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain

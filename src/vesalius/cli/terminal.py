@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesalius.views import Cell, Shown, Table, bytes_of, shown_value
+from vesalius.views import Cell, Shaded, Shown, Table, bytes_of, shown_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
 """Of neighbouring tokens."""
+SHADES = ("#8d9299", "#7f95b0", "#6a98c8", "#4f9ae0", "#2f9bff")
+"""Of shares, small to large: of one brightness, so that they can be told on light and on dark."""
 ALONE = 4
 """The most classified inputs that have a table of candidates each; more have a row each."""
 
@@ -427,6 +429,12 @@ def _text(cell: object, style: str = "") -> "Text":
 
     if isinstance(cell, Text):
         return cell
+    if isinstance(cell, Shaded):
+        text = Text(cell)
+        for start, end, share in cell.shares:
+            if level := round(share * len(SHADES)):
+                text.stylize(f"black on {SHADES[level - 1]}", start, end)
+        return text
     if not isinstance(cell, Cell):
         return Text(str(cell), style=style)
     text = Text(cell.text, style="bold" if cell.bold else "dim" if cell.faint else "")
