@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import transformers
 from strategies import filled, small
 
 import vesalius as vs
@@ -14,6 +15,7 @@ from vesalius.families import FAMILIES
 from vesalius.inspection import inspect
 from vesalius.specimens import specimens
 from vesalius.tokenizers import train_characters
+from vesalius.views import Table
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
 
@@ -58,6 +60,41 @@ def test_every_tensor_has_the_letter_that_its_view_has(tmp_path, family):
         for symbol in tensor.symbols:
             theta = eval(f"t.{symbol}", {"t": _Counted(model.parameters), "m": 1})
             assert np.shares_memory(theta, model.state[tensor.name]), symbol
+
+
+HEADS = {
+    "BertModel": "BERT with a pooler",
+    "BertForMaskedLM": "BERT with an MLM head",
+    "BertForPreTraining": "BERT with a pooler, an MLM head and an NSP head",
+    "BertForNextSentencePrediction": "BERT with a pooler and an NSP head",
+    "BertForSequenceClassification": "BERT with a pooler and a head for 3 labels of a text",
+    "BertForTokenClassification": "BERT with a head for 3 labels of every token",
+    "BertForQuestionAnswering": "BERT with a head for the start and end of an answer",
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_bert_of_transformers_is_said_to_have_the_heads_of_its_class(tmp_path, kind):
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 11}
+    config = transformers.BertConfig(**sizes, intermediate_size=12, max_position_embeddings=6)
+    if kind != "BertForQuestionAnswering":
+        config.num_labels = 3
+    getattr(transformers, kind)(config).save_pretrained(tmp_path)
+    found = vs.inspect(tmp_path)
+    assert found.problems == ()
+    assert found.model == found.to_json()["model"] == HEADS[kind]
+    assert next(iter(found.view())) == f"{tmp_path}: {HEADS[kind]}, in Hugging Face's layout"
+    assert HEADS[kind] in next(
+        part.title for part in vs.load(tmp_path).view() if isinstance(part, Table)
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_without_heads_is_called_by_its_family_and_a_head_of_labels_is_named(family):
+    config = vs.configuration(family)
+    if "labels" in config.settings() and family != "igpt":
+        assert "4 labels" in FAMILIES[family].described(config.change(labels=4))
+    assert FAMILIES[family].described(config).startswith(FAMILIES[family].title)
 
 
 class _Counted:

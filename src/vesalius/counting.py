@@ -99,7 +99,7 @@ class Count(Shown):
         rows.append(("θ", Cell("total", bold=True), self.formula, total))
         heads = ("", "component", "formula", "parameters", "", "share")
         family = family_of(self.config)
-        title = f"{self.name}: {family.title} (Section {family.sections})"
+        title = f"{self.name}: {family.described(self.config)} (Section {family.sections})"
         yield Table(heads, rows, right=(3, 4, 5), prose=(2,), beneath=(2,), title=title)
         yield ", ".join(f"{name} {bytes_of(size)}" for name, size in self.bytes.items())
         if self.checkpoint is not None:

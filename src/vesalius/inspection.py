@@ -20,7 +20,7 @@ from vesalius.checkpoints.folders import read_config
 from vesalius.counting import parameters
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, VesaliusError
-from vesalius.families import FAMILIES, family_of
+from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.model import FILES, folder_of
 from vesalius.parallel import parallel_map
@@ -86,6 +86,8 @@ class Inspection(Shown):
 
     folder: str
     family: str | None
+    model: str | None
+    """What the model is, with its heads, in words."""
     layout: str | None
     config: dict[str, Any] | None
     formula: int | None
@@ -115,7 +117,7 @@ class Inspection(Shown):
         return {**asdict(self), "total": self.total, "bytes": self.bytes}
 
     def view(self) -> Iterator[Part]:
-        title = FAMILIES[self.family].title if self.family else "no model that is known here"
+        title = self.model or "no model that is known here"
         layout = f", in {self.layout} layout" if self.layout else ""
         yield f"{self.folder}: {title}{layout}"
         by_formula = f"; by formula {self.formula:,} parameters" if self.formula else ""
@@ -183,6 +185,7 @@ def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     return Inspection(
         str(folder),
         family_of(config).name if config else None,
+        family_of(config).described(config) if config else None,
         None if config is None else "our" if own else "Hugging Face's",
         config.to_json() if config else None,
         parameters(config) if config else None,

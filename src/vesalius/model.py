@@ -157,7 +157,7 @@ class Model(Shown):
             for s in self.config.described()
             if s["value"] is not None
         ]
-        title = f"{family.title} (Section {family.sections})"
+        title = f"{family.described(self.config)} (Section {family.sections})"
         heads = ("setting", "symbol", "value", "meaning")
         yield self._headline()
         yield Table(heads, rows, right=(2,), prose=(3,), title=title)

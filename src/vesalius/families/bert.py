@@ -150,9 +150,24 @@ def other_counts(config: BertConfig, count: Count) -> dict[str, int]:
     return {what: number for what, number in counts.items() if number != count(config)}
 
 
+def heads(config: BertConfig) -> tuple[str, ...]:
+    labels = {
+        "sequence": f"a head for {config.labels} labels of a text",
+        "tokens": f"a head for {config.labels} labels of every token",
+        "span": "a head for the start and end of an answer",
+    }
+    there = {
+        "a pooler": config.pooler,
+        "an MLM head": config.mlm_head,
+        "an NSP head": config.nsp_head,
+        labels[config.labelled]: config.labels,
+    }
+    return tuple(name for name, is_there in there.items() if is_there)
+
+
 FAMILY = Family(
     name="bert",
-    title="BERT: backbone, MLM head, NSP head",
+    title="BERT",
     sections="6.1",
     config=BertConfig,
     figures={"model": "24", "tokens": "24"},
@@ -180,6 +195,7 @@ FAMILY = Family(
     read_out=Lazy("vesalius.equations.runs:read_masked_words"),
     label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels if config.labelled == "sequence" else 0,
+    heads=heads,
     layout=Lazy("vesalius.checkpoints.layout:BERT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.bert:BERT"),),
     libraries={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_BERT")},

@@ -131,11 +131,27 @@ class Family:
     """Whether all its input has that shape, none shorter."""
     classes: Callable[[OwnConfig], int] = lambda config: 0
     """How many classes it tells apart."""
+    heads: Callable[[OwnConfig], tuple[str, ...]] = lambda config: ()
+    """What stands on its backbone, in words."""
+
+    def described(self, config: OwnConfig) -> str:
+        """Its title, and what heads a model of this configuration has."""
+        *others, last = self.heads(config) or ("",)
+        return (
+            f"{self.title} with {', '.join(others)}{' and ' if others else ''}{last}"
+            if last
+            else self.title
+        )
 
     @property
     def predicts_text(self) -> bool:
         """Whether it is a language model: one that predicts the next token of a text."""
         return "next-token" in self.objectives
+
+
+def text_labels(config: OwnConfig) -> tuple[str, ...]:
+    """The head of a language model that was fine-tuned to label texts."""
+    return (f"a head for {config.labels} labels of a text",) if config.labels else ()
 
 
 def other_tying(config: OwnConfig, count: Count) -> dict[str, int]:

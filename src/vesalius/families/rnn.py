@@ -6,7 +6,7 @@ from typing import Any
 from vesalius.families import ffnn, recurrent
 from vesalius.families.config import setting
 from vesalius.families.costs import Component, Memory, Operation
-from vesalius.families.family import Family, Lazy, Size
+from vesalius.families.family import Family, Lazy, Size, text_labels
 from vesalius.families.recurrent import RecurrentConfig
 
 
@@ -63,6 +63,7 @@ FAMILY = Family(
     outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
     label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels,
+    heads=text_labels,
     engine=Lazy("vesalius.generation.engines.recurrent:RecurrentEngine"),
     session=Lazy("vesalius.generation.engines.reference:RecurrentSession"),
     read_out=Lazy("vesalius.equations.runs:read_recurrent_words"),

@@ -15,7 +15,7 @@ from vesalius.families.costs import (
     label_operations,
     output,
 )
-from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying
+from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying, text_labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +134,7 @@ FAMILY = Family(
     below=lambda config: INPUTS + (("norm",) if config.variant == 1 else ()),
     label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels,
+    heads=text_labels,
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),
     read_out=Lazy("vesalius.equations.runs:read_next_words"),

@@ -85,7 +85,7 @@ def activation_memory(config: TSTConfig) -> list[Memory]:
 
 FAMILY = Family(
     name="tst",
-    title="time series transformer: masked series, classes, regression",
+    title="time series transformer",
     sections="7.2",
     config=TSTConfig,
     figures={"input": "26"},
@@ -106,4 +106,9 @@ FAMILY = Family(
     input_shape=lambda config: (config.channels, config.context),
     fixed_length=lambda config: config.head != "series",
     classes=lambda config: config.outputs if config.head == "classes" else 0,
+    heads=lambda config: (
+        "a head for masked series"
+        if config.head == "series"
+        else f"a head for {config.outputs} {'classes' if config.head == 'classes' else 'values'}",
+    ),
 )

@@ -119,7 +119,7 @@ def other_counts(config: ViTConfig, count: Count) -> dict[str, int]:
 
 FAMILY = Family(
     name="vit",
-    title="vision transformer: class head, masked-patch head",
+    title="vision transformer",
     sections="7.1",
     config=ViTConfig,
     sizes={
@@ -152,4 +152,9 @@ FAMILY = Family(
     input_shape=lambda config: (config.image, config.image, config.channels),
     fixed_length=lambda config: True,
     classes=lambda config: config.classes,
+    heads=lambda config: (
+        *(("a pooler",) if config.pooler else ()),
+        *((f"a head for {config.classes} classes",) if config.classes else ()),
+        *(("a masked-patch head",) if config.masked_patch_head else ()),
+    ),
 )
