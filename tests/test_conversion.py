@@ -13,14 +13,17 @@ from agreement import agree
 from libraries import GPT2, VIT, nanogpt_logits, nanogpt_state, timm_logits, timm_state
 from safetensors.numpy import save_file
 
+from vesalius.cli import cli
 from vesalius.conversion import read_model
 from vesalius.errors import (
     BrokenFile,
     CheckpointMismatch,
     MissingExtra,
+    NotACheckpoint,
     UnknownConfiguration,
 )
 from vesalius.model import load
+from vesalius.tokenizers import train_characters
 
 ARGUMENTS = {"vocab_size": 29, "block_size": 9, "n_layer": 2, "n_embd": 12, "n_head": 3}
 ARGUMENTS |= {"dropout": 0.0, "bias": True}
@@ -48,6 +51,63 @@ def test_nanogpts_file_computes_what_nanogpt_does(tmp_path, prefix):
         assert (model.family, model.config.activation, model.dtype) == ("gpt2", "gelu", "float32")
         with torch.no_grad():
             agree(model.network(IDS), nanogpt_logits(theirs, IDS, 3), 1e-5)
+
+
+LETTERS = "".join(chr(ord("a") + i) for i in range(26)) + " .\n"
+
+
+def test_a_nanogpt_of_characters_gets_them_from_its_text(tmp_path):
+    """As its prepare.py numbers them: sorted(set(text))."""
+    nanogpt_file(tmp_path)
+    text = "the quick brown fox jumps over the lazy dog.\n"
+    (tmp_path / "input.txt").write_text(text)
+    model = read_model(tmp_path / "ckpt.pt", tokenizer=tmp_path / "input.txt")
+    numbers = {c: i for i, c in enumerate(sorted(set(text)))}
+    assert set(text) == set(LETTERS)
+    assert model.tokenizer.encode("fox\n") == [numbers[c] for c in "fox\n"]
+    model.save(tmp_path / "converted", "huggingface")
+    again = load(tmp_path / "converted")
+    assert again.tokenizer.decode(again.tokenizer.encode("lazy dog")) == "lazy dog"
+
+
+def test_a_nanogpt_of_byte_pairs_gets_a_models_tokenizer_though_its_rows_were_padded(tmp_path):
+    nanogpt_file(tmp_path)
+    (tmp_path / "tokens").mkdir()
+    train_characters(["abcdef"]).save(tmp_path / "tokens")
+    for source in (tmp_path / "tokens", tmp_path / "tokens" / "tokenizer.json"):
+        assert read_model(tmp_path / "ckpt.pt", tokenizer=source).tokenizer.size == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "said"),
+    [
+        ("meta.pkl", "", "pickled and could run code, so it is not read; .* give that text"),
+        ("other.txt", "abc", "has 3 characters, the model 29 tokens"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_the_models_is_refused(tmp_path, name, held, said):
+    nanogpt_file(tmp_path)
+    (tmp_path / name).write_text(held)
+    with pytest.raises(NotACheckpoint, match=said):
+        read_model(tmp_path / "ckpt.pt", tokenizer=tmp_path / name)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
+    nanogpt_file(tmp_path)
+    with pytest.raises(NotACheckpoint, match="go up to 4,095, those of the model to 28"):
+        read_model(tmp_path / "ckpt.pt", tokenizer="gpt")
+
+
+def test_convert_says_that_a_tokenizer_is_missing_and_takes_one(tmp_path, capsys):
+    nanogpt_file(tmp_path)
+    source, text = str(tmp_path / "ckpt.pt"), tmp_path / "input.txt"
+    cli.main(["convert", source, str(tmp_path / "a")], standalone_mode=False)
+    assert "--tokenizer gives it one" in capsys.readouterr().out
+    text.write_text(LETTERS)
+    arguments = ["convert", source, str(tmp_path / "b"), "--tokenizer", str(text)]
+    cli.main(arguments, standalone_mode=False)
+    assert "no tokenizer" not in capsys.readouterr().out
+    assert load(tmp_path / "b").tokenizer.size == 29
 
 
 def test_nanogpt_without_biases_has_biases_of_zero(tmp_path):

@@ -20,13 +20,53 @@ from vesalius.errors import NotACheckpoint, UnknownConfiguration, VesaliusError
 from vesalius.families import configuration
 from vesalius.families.config import Config
 from vesalius.model import Model, folder_of, load_folder
+from vesalius.tokenizers import Tokenizer, read_texts, read_tokenizer, train_characters
+from vesalius.views import counted
 
 TIMM_HEADS = {"tiny": 3, "small": 6, "base": 12, "large": 16, "huge": 16, "giant": 16}
 """Attention heads of timm's sizes, which its files do not say."""
 
 
-def read_model(source: str | Path, ignore_extra: bool = False) -> Model:
-    """The model of a folder, of a file, or of a specimen."""
+def read_model(
+    source: str | Path, ignore_extra: bool = False, tokenizer: str | Path | None = None
+) -> Model:
+    """The model of a folder, of a file, or of a specimen; with the ``tokenizer`` of elsewhere.
+
+    A tokenizer is a file or folder that holds one, or a model's name. A .txt file other than
+    vocab.txt is a text: its characters in the order of their code points, as nanoGPT numbers them.
+    """
+    model = _read(source, ignore_extra)
+    if tokenizer is not None:
+        model.tokenizer = _tokenizer(tokenizer, model)
+    return model
+
+
+def _tokenizer(source: str | Path, model: Model) -> Tokenizer:
+    path, words = Path(source), getattr(model.config, "vocabulary", 0)
+    if path.suffix in (".pkl", ".pickle"):
+        raise NotACheckpoint(
+            f"{path} is pickled and could run code, so it is not read; nanoGPT's meta.pkl numbers "
+            f"the characters of a text: give that text, its input.txt"
+        )
+    if path.is_file() and path.suffix == ".txt" and path.name != "vocab.txt":
+        found = train_characters(read_texts([path]))
+        if found.size != words:
+            raise NotACheckpoint(
+                f"{path} has {counted(found.size, 'character')}, the model {words:,} tokens; "
+                f"expected the text that its characters were numbered from"
+            )
+        return found
+    read = read_tokenizer(path if path.is_file() else folder_of(source))
+    if read is None:
+        raise NotACheckpoint(f"{source} holds no tokenizer; expected tokenizer.json or vocab files")
+    if read.rows > words:
+        raise NotACheckpoint(
+            f"the tokenizer's ids go up to {read.rows - 1:,}, those of the model to {words - 1:,}"
+        )
+    return read
+
+
+def _read(source: str | Path, ignore_extra: bool) -> Model:
     path = Path(source) if os.path.isfile(source) else folder_of(source)
     if keras := keras_files.find(path):
         family, settings, tensors = keras_files.read(keras, ignore_extra)

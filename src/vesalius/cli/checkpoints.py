@@ -23,24 +23,34 @@ from vesalius.cli import options, terminal
     type=click.Choice(["float64", "float32", "float16", "bfloat16"]),
     help="Precision to write; as read by default.",
 )
+@click.option(
+    "--tokenizer",
+    help="A tokenizer's file or folder, a model's name, or the .txt whose characters are tokens.",
+)
 @options.extra_option
 @options.json_option
-def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: bool) -> None:
-    """Write the model SOURCE to folder TARGET, in Hugging Face's layout or in ours.
+def convert(
+    source: str, target: Path, layout: str, dtype: str | None, tokenizer: str | None, as_json: bool
+) -> None:
+    """Write the model SOURCE to folder TARGET in another layout. It is Hugging Face's, or ours.
 
     SOURCE is a folder, a file, a specimen or a Hugging Face name: in Hugging Face's layout or ours,
     nanoGPT's ckpt.pt, timm's folder of a ViT, or a GPT-2 or BERT of KerasHub (.keras, .weights.h5).
     This is the one place that reads .bin and .pt files, as weights alone.
+
+    nanoGPT's ckpt.pt holds no tokenizer: give --tokenizer gpt2-folder for its GPT-2 vocabulary,
+    --tokenizer input.txt for the characters of that text. Its meta.pkl is not unpickled.
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
     from vesalius.checkpoints.plain import read_json
     from vesalius.conversion import read_model
     from vesalius.errors import NotACheckpoint
+    from vesalius.families import family_of
 
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
-    model = read_model(source, options.ignore_extra())
+    model = read_model(source, options.ignore_extra(), tokenizer)
     model.dtype = dtype or model.dtype
     model.save(target, layout)
     done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}
@@ -48,7 +58,10 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
     (theirs,) = read_json(target / "config.json").get("architectures", [""])
     named = f"as {theirs}, in" if theirs else "in"  # pixels go as words to GPT2LMHeadModel
-    return click.echo(f"{target}: {model.family} {named} {layout}'s layout, {model.dtype}")
+    click.echo(f"{target}: {model.family} {named} {layout}'s layout, {model.dtype}")
+    if model.tokenizer is None and family_of(model.config).reads == "text":
+        click.echo("It has no tokenizer and reads token ids; --tokenizer gives it one")
+    return None
 
 
 @click.command()
@@ -56,7 +69,8 @@ def convert(source: str, target: Path, layout: str, dtype: str | None, as_json: 
 @click.option("--no-values", is_flag=True, help="Headers alone: no search for NaN and copies.")
 @options.json_option
 def inspect(folder: str, no_values: bool, as_json: bool) -> None:
-    """What FOLDER holds: files, tensors and what each is, tokenizer, fit to its config.json.
+    """Show what FOLDER holds, and whether it is a whole model. That is its files, its tensors and
+    what each is, its tokenizer, and whether they fit its config.json.
 
     Nothing is unpickled, and a broken folder is told as far as it goes. Exit code 0 if it is a
     whole model, 1 if not.
@@ -75,7 +89,7 @@ def inspect(folder: str, no_values: bool, as_json: bool) -> None:
 @click.argument("name", required=False, shell_complete=options.complete_specimens)
 @options.json_option
 def specimens(name: str | None, as_json: bool) -> None:
-    """The small trained models that ship with Vesalius; with NAME, the card of one.
+    """List the small trained models that ship with Vesalius. With NAME, show the card of one.
 
     Their names work wherever a model's folder does.
 
