@@ -342,7 +342,10 @@ class Trace(Mapping[str, Array], Shown):
         """Write all steps to a safetensors file, and what they are to a JSON file beside it."""
         file = Path(file)
         if file.suffix != ".safetensors":
-            raise WrongKind(f"a trace is saved as .safetensors, got {str(file)!r}")
+            raise WrongKind(
+                f"expected a file that ends in .safetensors, got {str(file)!r}; for .npz, "
+                f"numpy.savez(file, **trace) writes the values alone"
+            )
         files.write(file, {step.name: step.value for step in self.steps})
         description = {
             "family": self.family,

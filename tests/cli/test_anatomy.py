@@ -6,7 +6,7 @@ import os
 import pytest
 from processes import is_complaint, shown, vesalius
 
-from vesalius import count, equations
+from vesalius import count, dissect, equations
 from vesalius.families import names
 
 
@@ -78,6 +78,16 @@ def test_an_equation_names_its_errata_and_an_erratum_can_be_read():
     assert done.returncode == 2
     assert is_complaint(done.stderr)
     assert "there is no erratum E99" in done.stderr
+
+
+def test_save_says_its_format_in_the_help_and_before_anything_is_run(tmp_path):
+    assert ".safetensors" in " ".join(shown("dissect", "--help").partition("--save")[2].split())
+    done = vesalius("dissect", "no-such-model", "He", "--save", str(tmp_path / "run.npz"))
+    assert done.returncode == 2
+    assert is_complaint(done.stderr)
+    assert "ends in .safetensors" in done.stderr
+    with pytest.raises(ValueError, match=r"ends in \.safetensors.*numpy\.savez"):
+        dissect("gpt", [1], "X").save(tmp_path / "run.npz")
 
 
 def test_models_lists_every_name_and_the_settings_of_one():

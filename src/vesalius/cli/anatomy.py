@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("model", required=False, shell_complete=complete_models)
 @json_option
 def models(model: str | None, as_json: bool) -> None:
-    """What there is: every named size; with MODEL its settings, which --set can change.
+    """List every named size; with MODEL, its settings. --set of `count` and others changes one.
 
     Example: vesalius models gpt2
     """
@@ -68,7 +68,8 @@ def models(model: str | None, as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Formulas without a number too.")
 @json_option
 def equations(number: str | None, everything: bool, as_json: bool) -> None:
-    """The paper's equations; with NUMBER (or a function's name) one of them in full.
+    """Show the paper's equations; with NUMBER, one in full. A function's name serves as well as a
+    number.
 
     NUMBER may be an erratum's too: where the paper and practice part ways.
 
@@ -113,7 +114,7 @@ def count(
     batch: int,
     as_json: bool,
 ) -> None:
-    """The parameters of MODEL by formula: the paper's tables with numbers.
+    """Count MODEL's parameters by formula, as the paper's tables.
 
     Example: vesalius count gpt2 --set heads=8 --cost --length 512
     """
@@ -148,7 +149,11 @@ def count(
 @click.option("--raw", is_flag=True, help="Read FILE as it is: do not scale as in training.")
 @click.option("--invert", is_flag=True, help="Turn an image's dark into bright.")
 @click.option("--only", help="Steps to keep and to show with values, as in 'A[3], mu[1,*]'.")
-@click.option("--save", type=click.Path(dir_okay=False), help="Write all values to this file.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False),
+    help="Write all values to this .safetensors file, and what they are to a .json beside it.",
+)
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -175,7 +180,7 @@ def dissect(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """One forward pass of MODEL on TEXT in the paper's equations, every step.
+    """Run MODEL on TEXT in the paper's equations: every step.
 
     A vit reads an image as FILE (.png, .jpg, .npy), a tst a series (.ts, .csv, .npy), scaled as in
     training. With --only the steps are shown with their values, and attention with its tokens.
@@ -192,6 +197,8 @@ def dissect(
         raise click.UsageError("expected TEXT or FILE, --ids or --array, one of them")
     if html is not None and only is not None:
         raise click.UsageError("--html keeps the whole run; leave --only out")
+    if save and Path(save).suffix != ".safetensors":
+        raise click.UsageError(f"--save takes a name that ends in .safetensors, got {save!r}")
     loaded = load(model)
     texts = with_second(text)
     read: Any = _numbers(ids) if ids is not None else array if texts is None else texts
@@ -238,7 +245,7 @@ def _numbers(text: str) -> list[int]:
 @extra_option
 @json_option
 def verify(model: str, against: str, length: int | None, seed: int, as_json: bool) -> None:
-    """Do the equations, the network and another library agree on MODEL? Step by step.
+    """Check that equations, network and libraries agree on MODEL. They are compared step by step.
 
     Against "equations" the network alone is compared with them; against "transformers" or "keras"
     that library too. Exit code 0 if all steps agree, 1 if not.
