@@ -66,14 +66,31 @@ def test_several_prompts_and_samples_come_one_after_the_other(tmp_path):
 def test_each_draw_can_be_inspected():
     arguments = ("generate", "gpt", "He shook his", "-n", "2", "--top-k", "3", "--inspect")
     text = shown(*arguments)
-    assert "token 2: 3 left by the cuts" in text
+    assert "token 2: drawn from 3 of 4,096" in text
     assert "→" in text
-    assert "cut" in text
+    assert "left out" in text
+    assert "cut" not in text
     draws = json.loads(shown(*arguments, "--json"))["draws"]
     assert [draw["kept"] for draw in draws] == [3, 3]
     for draw in draws:
         assert sum(c["probability"] for c in draw["candidates"]) == pytest.approx(1)
         assert draw["token"] in [c["id"] for c in draw["candidates"] if c["kept"]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "title", "tempered"),
+    [
+        ((), "token 1: drawn from all 4,096", False),
+        (("--temperature", "0.7"), "token 1: drawn from all 4,096", True),
+        (("--temperature", "0"), "token 1: the likeliest of 4,096", False),
+    ],
+)
+def test_an_inspected_draw_has_a_column_for_temperature_where_that_changes_logits(
+    settings, title, tempered
+):
+    text = shown("generate", "gpt", "He shook his", "-n", "1", "--inspect", *settings)
+    assert title in text
+    assert ("after temperature" in text) is tempered
 
 
 def test_models_without_a_tokenizer_take_ids_and_an_image_is_drawn(tmp_path):

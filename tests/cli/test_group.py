@@ -57,6 +57,17 @@ def test_the_help_names_every_verb_under_its_subject():
     assert named == list(cli.commands) == cli.list_commands(click.Context(cli))
 
 
+def test_the_help_has_a_whole_sentence_for_every_verb_at_80_columns():
+    context = click.Context(cli, info_name="vesalius", terminal_width=78)  # of 80, two are margin
+    lines = cli.get_help(context).splitlines()
+    assert max(map(len, lines)) <= 80
+    for verbs_of in SUBJECTS.values():
+        for verb in verbs_of:
+            (line,) = [line for line in lines if line.split()[:1] == [verb.name]]
+            first, _, _ = " ".join(verb.help.split("\n\n")[0].split()).partition(". ")
+            assert line.split(maxsplit=1)[1].rstrip(".") == first.rstrip(".")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "list"], ["data", "get", "--help"]])
 def test_help_and_lists_load_neither_torch_nor_numpy(arguments):
     run = f"from vesalius.cli import cli; cli.main({arguments!r}, standalone_mode=False)"

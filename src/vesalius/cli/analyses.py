@@ -75,7 +75,7 @@ def unfold(
     cuts: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """How one number was made: the terms of STEP at ROW and COLUMN, counted from 0.
+    """Show the terms that a number of STEP is the sum of. ROW and COLUMN are counted from 0.
 
     TEXT is what MODEL reads; for images and series it is a file.
 
@@ -109,7 +109,8 @@ def attribute(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """A logit as an exact sum of parts: heads, networks, biases, known as direct logit attribution.
+    """Split a logit into exact contributions of the parts. These are heads, networks and biases; it
+    is known as direct logit attribution.
 
     TEXT is what MODEL reads; for images and series it is a file.
 
@@ -138,7 +139,8 @@ def ablate(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """What a word or class is worth without each step: ablation by zeros.
+    """Measure what each step is worth: ablation by zeros. What is measured is the logit of a word
+    or class without the step.
 
     All heads are switched off one by one, unless STEPS says else: 'A, D' are sublayers, 'H[2]@1' is
     a token position. The target is the likeliest word or class by default.
@@ -193,7 +195,7 @@ def patch(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Which values of the CLEAN run bring its answer back in the CORRUPTED one.
+    """Find values of a CLEAN run that mend a CORRUPTED one. They bring the clean run's answer back.
 
     Each step's value at each token position is taken from the clean run in turn, which is known as
     activation patching. Both texts have the same number of tokens, unless --positions says which
@@ -230,7 +232,7 @@ def lens(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """The logit lens: what MODEL would say at every depth.
+    """Show what MODEL would say at every depth: the logit lens.
 
     The states of TEXT go through what follows the last layer: after attention as C[l], after the
     feedforward network as H[l]. Of a --target the rank and probability by depth are told. TEXT is a
@@ -266,7 +268,7 @@ def heads(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """What every attention head of MODEL does.
+    """Show what every attention head of MODEL does.
 
     Where it looks in each TEXT, and what depends on it: previous-token heads, induction heads and
     heads that rest on the first token are told by their shares of attention, heads of a vit by the
@@ -303,7 +305,8 @@ def gates(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """The units of a recurrent layer over time, and where the memory of one was written.
+    """Show the units of a recurrent layer over time. With --unit, where the memory of one was
+    written.
 
     Of an lstm all gates are told, of an rnn the state and what it is made of. The context of a
     --unit is a sum over time: what each token added, times all that was kept since.
@@ -330,7 +333,8 @@ def gradient(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """The gradient of a logit or value at every step, and the saliency of every token.
+    """Show the gradient of a logit or value at every step. The saliency of every token is shown
+    too.
 
     TEXT is what MODEL reads; for images and series it is a file. Needs PyTorch.
 

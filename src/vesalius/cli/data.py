@@ -11,7 +11,7 @@ from vesalius.cli.options import complete_corpora, json_option
 
 @click.group()
 def data() -> None:
-    """Corpora by name; a corpus of your own needs none of this.
+    """List, describe and fetch corpora. A corpus of your own needs none of this.
 
     They are looked for in the folder VESALIUS_DATA, then in the cache: the folder VESALIUS_CACHE,
     or the system's own.

@@ -57,7 +57,8 @@ def diff(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Which parameters of model B moved from those of A, and what that does to a TEXT.
+    """Compare the parameters of models A and B, and their runs. With a TEXT, what the difference
+    does to it.
 
     With a TEXT: the first step that diverges, KL divergences in nats, words gained and lost. B may
     read another text, and steps of either may be cut.

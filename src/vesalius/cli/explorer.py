@@ -37,7 +37,8 @@ def explore(
     no_browser: bool,
     as_json: bool,
 ) -> None:
-    """A page on this machine that takes a run apart: every number, and what a cut changes.
+    """Open a page on this machine that takes a run apart. It shows every number, and what a cut
+    changes.
 
     MODEL is the one to begin with; the specimens are there as well. Ctrl-C ends it.
 

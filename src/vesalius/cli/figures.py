@@ -42,7 +42,8 @@ def figure(
     listed: bool,
     as_json: bool,
 ) -> None:
-    """MODEL or a PART of it as the paper draws it, from its configuration.
+    """Draw MODEL, or a PART of it, as the paper does. A configuration suffices; weights are not
+    needed.
 
     PART is block, attention, head, network, layer, tokens, input, parameters and the like, with a
     layer and a head as in head[3,4], or the number of a figure of the paper. With --text attention

@@ -42,7 +42,7 @@ def forecast(
     raw: bool,
     as_json: bool,
 ) -> None:
-    """What follows the series in FILE, by MODEL, with intervals.
+    """Forecast what follows the series in FILE, with intervals.
 
     FILE is a .csv, wide with a column of dates or long with unique_id, ds and y, a .npy array of
     channels x time, or a corpus by name. Its last values are what the forecast is made from.

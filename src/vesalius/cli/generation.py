@@ -40,7 +40,7 @@ GREYS = (16, *range(232, 256), 231)
     "--dtype", type=click.Choice(["float32", "int8"]), default="float32", show_default=True
 )
 @click.option("--threads", type=int, help="The physical cores by default.")
-@click.option("--inspect", is_flag=True, help="Show each draw: logits, cuts, odds, the choice.")
+@click.option("--inspect", is_flag=True, help="Show each draw: logits, probabilities, the choice.")
 @options.extra_option
 @options.json_option
 def generate(
@@ -52,7 +52,8 @@ def generate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Continue PROMPT with MODEL: text as it arrives, or an image with igpt, from nothing.
+    """Continue PROMPT with MODEL: a text, or a picture. Text is shown as it arrives; igpt draws
+    from nothing.
 
     Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
     """
@@ -146,17 +147,23 @@ def picture(pixels: list[int], levels: int, side: int, colours: bool) -> str:
 
 def _show_draw(model: "Model", name: str, draw: "Draw") -> None:
     shown = draw.to_json(model.tokenizer)
+    # Without a temperature and a penalty, the logits are drawn from as they are.
+    changed = [row for row in shown["candidates"] if row["tempered"] != row["logit"]]
     rows = [
         (
             "→" if row["id"] == shown["token"] else "",
             str(row["id"]),
             repr(row["token"]),
             f"{row['logit']:.3f}",
-            f"{row['tempered']:.3f}" if row["kept"] else "cut",
-            f"{row['probability']:.4f}",
+            *((f"{row['tempered']:.3f}",) if changed else ()),
+            f"{row['probability']:.4f}" if row["kept"] else "left out",
         )
         for row in shown["candidates"]
     ]
-    heads = ("", "id", "token", "logit", "after temperature", "probability")
-    title = f"{name}: {shown['kept']:,} left by the cuts"
-    terminal.show(Table(heads, rows, right=(1, 3, 4, 5), title=title))
+    tempered = ("after temperature",) if changed else ()
+    heads = ("", "id", "token", "logit", *tempered, "probability")
+    kept, words = shown["kept"], len(draw.logits)
+    few = f"{kept:,} of {words:,}" if kept < words else f"all {words:,}"
+    drawn = f"drawn from {few}" if draw.sampling.temperature else f"the likeliest of {words:,}"
+    table = Table(heads, rows, right=(1, *range(3, len(heads))), title=f"{name}: {drawn}")
+    terminal.show(table)

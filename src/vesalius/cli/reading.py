@@ -39,7 +39,8 @@ def classify(
     invert: bool,
     as_json: bool,
 ) -> None:
-    """The classes of TEXTs, or of images or series in FILEs, by MODEL, with probabilities.
+    """Classify TEXTs, or the images or series in FILEs. Every class is given its probability by
+    MODEL.
 
     A model of texts that `vesalius finetune` made tells classes, several labels, or a value; one of
     pairs reads its TEXTs two by two. A vit reads .png, .jpg and .npy, a tst .ts, .csv and .npy;
@@ -84,7 +85,7 @@ def classify(
 @extra_option
 @json_option
 def fill(model: str, text: str, top: int, as_json: bool) -> None:
-    """The words that every [MASK] in TEXT stands for, by the BERT MODEL.
+    """Fill every [MASK] in TEXT, with the BERT MODEL.
 
     Example: vesalius fill bert "[MASK] opened her eyes."
     """
@@ -100,7 +101,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
 @extra_option
 @json_option
 def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
-    """Whether the text SECOND follows FIRST, by the BERT MODEL.
+    """Judge whether the text SECOND follows FIRST. MODEL is a BERT with an NSP head.
 
     Example: vesalius next-sentence bert "It began to rain." "He opened his umbrella."
     """
@@ -145,7 +146,7 @@ def embed(
     truncate: bool,
     as_json: bool,
 ) -> None:
-    """TEXTs as vectors, by MODEL.
+    """Turn TEXTs into vectors.
 
     In .safetensors the vectors are called "vectors"; those of tokens "0", "1", … by text.
 
@@ -202,7 +203,8 @@ def similar(
     truncate: bool,
     as_json: bool,
 ) -> None:
-    """The words of MODEL that are nearest to QUERY, or the texts of a file.
+    """Find the words, or the texts of a file, nearest to QUERY. Words are those of MODEL's
+    vocabulary.
 
     Words are compared by their columns of E. Of tokenizers such as GPT-2's, the space before a word
     is part of it.

@@ -17,7 +17,7 @@ from vesalius.cli.options import TEXTS, complete_models, extra_option, json_opti
 @extra_option
 @json_option
 def tag(model: str, text: str | None, file: str | None, words: bool, as_json: bool) -> None:
-    """A tag for every word of TEXT, by a BERT MODEL that was trained on tags; of names, the spans.
+    """Tag every word of TEXT, with a BERT trained on tags. Of tags of names, the spans are shown.
 
     TEXT is cut into sentences and words by rules, contractions apart.
 
@@ -57,7 +57,7 @@ def answer(
     longest: int,
     as_json: bool,
 ) -> None:
-    """The answer to QUESTION as a span of a text, by a BERT MODEL that was trained on answers.
+    """Answer QUESTION by a span of a text. MODEL is a BERT that was trained on answers.
 
     Example: vesalius answer my-reader "Where did she live?" --context chapter.txt
     """

@@ -17,7 +17,8 @@ from vesalius.views import counted
 @click.option("--keys", "by_key", is_flag=True, help="Every key: meaning, default, limits.")
 @options.json_option
 def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
-    """The recipes that come with Vesalius; with NAME, one of them as it is written.
+    """List the recipes that come with Vesalius; show one. With NAME, that one is shown as it is
+    written.
 
     `vesalius train NAME` trains by it. A recipe of your own can begin as a copy of one.
 
@@ -70,7 +71,7 @@ def train(
     changes: tuple[tuple[str, str], ...],
     as_json: bool,
 ) -> None:
-    """Train a model by RECIPE, a name that `vesalius recipes` lists or a TOML file.
+    """Train a model by RECIPE: a name, or a TOML file. `vesalius recipes` lists the names.
 
     The run's folder gets checkpoints, metrics, curves and, at the end, the model. Ctrl-C and
     SIGTERM save and leave. Under torchrun, processes share the work.
@@ -136,7 +137,7 @@ def finetune(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Fine-tune BACKBONE on DATA: a file, a folder, or a corpus by name.
+    """Fine-tune BACKBONE on DATA: a file, a folder or a corpus.
 
     BACKBONE is a specimen, a folder or a Hugging Face name; family:patchtst and the like start from
     nothing. The task follows from DATA:
@@ -223,7 +224,8 @@ def evaluate(
     errors: Path | None,
     as_json: bool,
 ) -> None:
-    """How good MODEL is on CORPUS: a file, a folder, a name, or - for standard input.
+    """Measure how good MODEL is on CORPUS. CORPUS is a file, a folder, a name, or - for standard
+    input.
 
     For models of the next token, perplexity, bits per byte and accuracy; on "stories", whose
     probabilities are known, the distance to the best possible model too. For others what they have

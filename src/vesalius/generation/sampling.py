@@ -1,4 +1,4 @@
-"""The sampler, from logits to the next token: penalty, temperature, cuts, draw.
+"""The sampler, from logits to the next token: penalty, temperature, truncation, draw.
 
 The order is that of Transformers: first the repetition penalty, then temperature, top-k, top-p and
 min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
@@ -58,16 +58,14 @@ class Draw:
 
     def __repr__(self) -> str:
         odds = f"{self.probabilities[self.token]:.4f}"
-        return (
-            f"Draw: token {self.token}, probability {odds}, of {self.kept.sum():,} after the cuts"
-        )
+        return f"Draw: token {self.token}, probability {odds}, from {self.kept.sum():,} tokens"
 
     def to_json(self, tokenizer: Tokenizer | None = None, most: int = 8) -> dict[str, Any]:
-        """The drawn token's id, the number of tokens that the cuts kept, and candidates.
+        """The drawn token's id, how many tokens it was drawn from, and candidates.
 
         Candidates are the ``most`` likeliest tokens, and the drawn one if it is not among them:
         ``id``, ``token`` (its text; the id where there is no tokenizer), ``logit``, ``tempered``
-        (the logit after penalty and temperature), ``kept`` (by the cuts), ``probability``.
+        (the logit after penalty and temperature), ``kept`` (to draw from), ``probability``.
         """
         likeliest = self.penalised.argsort()[::-1][:most].tolist()
         chosen = [*likeliest, *([self.token] if self.token not in likeliest else [])]
@@ -105,7 +103,7 @@ class Draw:
         """Which tokens top-k, top-p and min-p leave to draw from; one where greedy."""
         if self.sampling.temperature == 0:
             return np.arange(len(self.logits)) == self.token
-        return cuts(self.tempered, self.sampling)
+        return truncated(self.tempered, self.sampling)
 
     @cached_property
     def probabilities(self) -> Float[Array, " V"]:
@@ -120,7 +118,7 @@ class Draw:
         return int(likely[np.searchsorted(sums[:-1], self.chance * sums[-1], side="right")])
 
 
-def cuts(tempered: Logits, sampling: Sampling) -> Bool[Array, " V"]:
+def truncated(tempered: Logits, sampling: Sampling) -> Bool[Array, " V"]:
     """Which tokens top-k, top-p and min-p leave to draw from."""
     kept = np.ones(len(tempered), bool)
     if sampling.top_k is not None and sampling.top_k < len(tempered):
