@@ -27,6 +27,7 @@ from vesalius.analyses.gradients import Gradient
 from vesalius.analyses.heads import Heads
 from vesalius.analyses.lens import Lens
 from vesalius.analyses.patching import Patching
+from vesalius.analyses.surprisal import Surprisal
 from vesalius.analyses.unfolding import Unfolding
 from vesalius.analyses.words import Contexts, Projection
 from vesalius.checkpoints import huggingface, layout, tables
@@ -334,7 +335,7 @@ RESULTS += (NextSentence, Tagging, Answers, Embeddings, Classification, Labels, 
 RESULTS += (FineTunedSeeds, Forecast, Metrics, ClassMetrics, LabelMetrics, ValueMetrics, TagMetrics)
 RESULTS += (SpanMetrics, ForecastMetrics, Inspection)
 RESULTS += (Figure, Unfolding, Attribution, Ablation, Patching, Lens, Heads, Gates, Written)
-RESULTS += (Gradient, Difference, Pair, Projection, Contexts)
+RESULTS += (Gradient, Difference, Pair, Projection, Contexts, Surprisal)
 
 
 def _call(name: str, call: Callable[..., object]) -> str:
@@ -397,6 +398,7 @@ def json_page() -> str:
         "Lens, `lens`": vesalius.lens(trace, " head").to_json(),
         "Heads, `heads`": vesalius.heads(gpt, "He shook his").to_json(),
         "Gates, `gates`": memory.to_json(),
+        "Surprisal, `surprisal`": vesalius.surprisal(gpt, "He shook his head").to_json(),
         "Written, `gates --unit`": memory.written(31).to_json(),
         "Gradient, `gradient`": vesalius.gradient(gpt, "He shook his").to_json(),
         "Difference, `diff`": vesalius.diff(gpt, gpt, "He shook", dtype_b="int8").to_json(),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vesalius.analyses.heads import heads as heads
     from vesalius.analyses.lens import lens as lens
     from vesalius.analyses.patching import patch as patch
+    from vesalius.analyses.surprisal import surprisal as surprisal
     from vesalius.analyses.unfolding import unfold as unfold
     from vesalius.analyses.words import contexts as contexts
     from vesalius.analyses.words import neighbours as neighbours
@@ -69,6 +70,7 @@ _NAMES = {
     "analyses.heads": ("heads",),
     "analyses.lens": ("lens",),
     "analyses.patching": ("patch",),
+    "analyses.surprisal": ("surprisal",),
     "analyses.unfolding": ("unfold",),
     "analyses.words": ("contexts", "neighbours", "project"),
     "counting": ("cost", "count"),

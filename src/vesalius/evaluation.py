@@ -241,8 +241,7 @@ def evaluate(
 def _every_token(
     model: Model, corpus: str, stride: int | None, progress: Progress, join_lines: bool
 ) -> Evaluation:
-    if not getattr(model.config, "causal", True):
-        raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
+    require_causal(model)
     texts, part, tokens = corpus_tokens(model, corpus, False, progress, join_lines)
     assert model.tokenizer is not None
     special = model.tokenizer.special
@@ -268,6 +267,12 @@ def _every_token(
     )
 
 
+def require_causal(model: Model) -> None:
+    """Refuse a model that sees the tokens after the one that it would have to predict."""
+    if not getattr(model.config, "causal", True):
+        raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
+
+
 def _known(texts: Texts) -> tuple[int, float]:
     """The words of stories, and the nats per word that the grammar gives them."""
     words = [word for text, _ in texts.portions() for word in stories.as_words(text)]
@@ -277,7 +282,7 @@ def _known(texts: Texts) -> tuple[int, float]:
 def _score(model: Model, ids: Array, stride: int | None) -> tuple[float, int, int]:
     """Nats of all tokens but the first, how many of them were likeliest, and how many there are."""
     nats, right, count = 0.0, 0, 0
-    for states, targets in _states(model, ids, stride):
+    for states, targets in predicting(model, ids, stride):
         for start in range(0, len(targets), at_once(model)):
             part = slice(start, start + at_once(model))
             some = forward.score(forward.logits(model, states[part]), targets[part])
@@ -293,11 +298,13 @@ def at_once(model: Model) -> int:
     return max(1, LOGITS // words)
 
 
-def _states(model: Model, ids: Array, stride: int | None) -> Iterator[tuple[Array, Array]]:
-    """States, and the tokens that they are to predict."""
+def predicting(
+    model: Model, ids: Array, stride: int | None = None, in_order: bool = False
+) -> Iterator[tuple[Array, Array]]:
+    """States, and the tokens that they are to predict; ``in_order`` from the first to the last."""
     family, context = family_of(model.config), context_of(model)
     if family.window or family.carries_state or context is None:
-        return by_stream(forward.running(model, len(ids)), ids, context)
+        return by_stream(forward.running(model, len(ids)), ids, context, in_order)
     windows = strided(len(ids) - 1, context, stride)
     made = forward.running(model, sum(w.end - w.start for w in windows))
     return by_window(made, ids, windows)
@@ -328,12 +335,15 @@ def by_window(made: "Engine", ids: Array, windows: list[Window]) -> Iterator[tup
             yield states[w.known - w.start :], ids[w.known + 1 : w.end + 1]
 
 
-def by_stream(made: "Engine", ids: Array, window: int | None) -> Iterator[tuple[Array, Array]]:
+def by_stream(
+    made: "Engine", ids: Array, window: int | None, in_order: bool = False
+) -> Iterator[tuple[Array, Array]]:
     """Several streams at once where the text is long; their beginnings lack what came before.
 
     A window model sees no further back than its window, before which the first token is repeated.
     """
-    streams = BATCH if window is None and len(ids) > 100 * BATCH * STEP else 1
+    long = window is None and len(ids) > 100 * BATCH * STEP
+    streams = BATCH if long and not in_order else 1
     length = math.ceil((len(ids) - 1) / streams)
     rows = [ids[i * length : (i + 1) * length + 1] for i in range(streams)]
     session, slots = made.session(streams, length), range(streams)

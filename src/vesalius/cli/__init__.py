@@ -59,6 +59,7 @@ SUBJECTS: dict[str, list[click.Command]] = {
     "Checkpoints": [checkpoints.specimens, checkpoints.inspect, checkpoints.convert],
     "Use": [
         generation.generate,
+        text.surprisal,
         reading.classify,
         forecasting.forecast,
         reading.fill,

@@ -5,7 +5,14 @@ from pathlib import Path
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.options import TEXTS, complete_models, json_option, text_of
+from vesalius.cli.options import (
+    TEXTS,
+    complete_models,
+    extra_option,
+    json_option,
+    load,
+    text_of,
+)
 
 
 @click.command()
@@ -17,7 +24,7 @@ from vesalius.cli.options import TEXTS, complete_models, json_option, text_of
 def tokenize(
     model: str | None, text: str | None, rule: str | None, file: str | None, as_json: bool
 ) -> None:
-    """The tokens of TEXT by the tokenizer of MODEL, or by a rule.
+    """Show the tokens of TEXT, by MODEL's tokenizer or a rule.
 
     MODEL is a specimen, a model's folder, a Hugging Face name, or a tokenizer's file. The TEXT - is
     standard input.
@@ -47,6 +54,34 @@ def tokenize(
     return terminal.show_tokens(text, rows)
 
 
+@click.command()
+@click.argument("model", shell_complete=complete_models)
+@click.argument("text", required=False)
+@click.option("--file", type=TEXTS, help="A text file in place of TEXT; '-' is stdin.")
+@click.option(
+    "--stride",
+    type=click.IntRange(1),
+    help="Tokens that a transformer's window moves on by; half its context by default.",
+)
+@extra_option
+@json_option
+def surprisal(
+    model: str, text: str | None, file: str | None, stride: int | None, as_json: bool
+) -> None:
+    """Show how surprising MODEL finds each token of TEXT.
+
+    Every token has its probability given those before it, its surprisal in bits, and its rank among
+    all tokens, 1 for the likeliest. The TEXT - is standard input.
+
+    Example: vesalius surprisal gpt "He shook his head"
+    """
+    from vesalius.analyses.surprisal import surprisal as run
+
+    if (text is None) == (file is None):
+        raise click.UsageError("expected TEXT or --file, one of them")
+    terminal.show_result(run(load(model), _given(text, file), stride), as_json)
+
+
 def _given(text: str | None, file: str | None) -> str:
     """A text as it was given: itself, in a file, or on standard input."""
     if file is None and text != "-":
@@ -61,7 +96,7 @@ TOKENS = 8192
 
 @click.group()
 def tokenizer() -> None:
-    """Tokenizers of one's own.
+    """Train a tokenizer of your own.
 
     Example: vesalius tokenizer train book.txt --size 4096 --out ./pieces
     """

@@ -120,6 +120,15 @@ def _linear(model: Model, name: str, x: Array) -> Array:
     return product if bias is None else product + bias
 
 
+def ranked(
+    logits: Float[Array, "n V"], targets: Int[Array, " n"]
+) -> tuple[Float[Array, " n"], Int[Array, " n"]]:
+    """−log p(target) by (17), and the rank of each target: 1 where it was the likeliest."""
+    wanted = logits[np.arange(len(targets)), targets][:, None].astype(np.float64)
+    sums = np.exp(logits.astype(np.float64) - wanted).sum(axis=1)
+    return np.log(sums), 1 + (logits > wanted).sum(axis=1)
+
+
 def score(logits: Float[Array, "n V"], targets: Int[Array, " n"]) -> tuple[float, int]:
     """−Σ log p(target) by (17), and how many targets were the likeliest."""
     rows = np.arange(len(targets))
