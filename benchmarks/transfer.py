@@ -5,10 +5,12 @@
 A run is one or two recipes. It is kept in the folder with what it came to, so that it is not done
 twice, and goes on where it was stopped. Settings are the same for all seeds; the test part is
 measured once a run, and a simple method with the first run of a seed. ``--write`` adds the
-results to transfer.jsonl, whose runs are not done again either, and makes docs/transfer.md.
+results to transfer.jsonl, whose runs are not done again either, and draws docs/transfer.svg;
+`make docs` makes the tables of them.
 """
 
 import argparse
+import datetime
 import json
 import time
 from collections.abc import Iterator
@@ -17,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transfer_tables import RESULT, kept, write_page
+from transfer_tables import INKS, METRICS, RESULT, kept, specimen, write
 
 import vesalius as vs
 from vesalius.data import images, registry
 from vesalius.data.batches import generator
 from vesalius.data.labelled import labelled_parts
 from vesalius.data.settings import LabelledData
+from vesalius.machine import processor
 from vesalius.recipes import recipe_file
 from vesalius.specimens import FOLDER as SPECIMENS
 from vesalius.training import read_recipe, train
@@ -42,8 +45,6 @@ class Task:
     data: Said
     test: str
     """What is measured at the end: a file, or a corpus by name."""
-    metrics: tuple[str, ...]
-    """What is told of it; gains on scratch are of the first."""
     steps: int
     batch: int = 32
     models: tuple[str, ...] = ("bert",)
@@ -62,46 +63,41 @@ def tasks() -> dict[str, Task]:
     texts = {"models": ("bert", "gpt", "lstm"), "strategies": every}
     few: Said = {**sentences, "examples": 10}
     test, classes = file_of("banking77", "test"), "text-classes"
-    right = ("accuracy",)
     found = {
-        "banking77-10": Task(classes, few, test, right, 1500, **texts),
-        "banking77": Task(classes, sentences, test, right, 2200, **texts),
+        "banking77-10": Task(classes, few, test, 1500, **texts),
+        "banking77": Task(classes, sentences, test, 2200, **texts),
         "ewt": Task(
             "tags",
             {"corpus": "ud-ewt", "column": 2, "case": True},
             file_of("ud-ewt", "test"),
-            right,
             1000,
         ),
         "wnut17": Task(
             "tags",
             {"corpus": "wnut17", "case": True},
             file_of("wnut17", "test"),
-            ("entity_f1", "accuracy"),
             500,
         ),
         "xquad": Task(
-            *("answers", {"corpus": "xquad-en", "split": 0.2}, "xquad-en"),
-            *(("f1", "exact_match"), 600),
+            *("answers", {"corpus": "xquad-en", "split": 0.2}, "xquad-en", 600),
             batch=16,
         ),
         "vowels": Task(
-            *("series-classes", {"corpus": "japanese-vowels"}, "japanese-vowels", right, 1500),
+            *("series-classes", {"corpus": "japanese-vowels"}, "japanese-vowels", 1500),
             models=("tst",),
             strategies=("scratch", "masked"),
         ),
         "fashion-600": Task(
-            *("image-classes", {}, "fashion-mnist", right, 1000),
+            *("image-classes", {}, "fashion-mnist", 1000),
             models=("vit",),
             strategies=("scratch", "masked"),
         ),
     }
-    errors = ("mean_squared_error", "mean_absolute_error", "mean_squared_error_of_full_batches")
     for corpus, horizons in (("etth1", (96, 192, 336, 720)), ("illness", (24, 36, 48, 60))):
         name = {"illness": "national-illness"}.get(corpus, corpus)
         for horizon in horizons:
             found[f"{corpus}-{horizon}"] = Task(
-                *("forecast", {}, name, errors, 0),
+                *("forecast", {}, name, 0),
                 models=("patchtst",),
                 strategies=("scratch",),
             )
@@ -253,13 +249,15 @@ def run(
         train(recipe(said), where, resume=(where / "checkpoints").exists())
     simple = not any(one["strategy"] is None for one in done if one["seed"] == seed)
     measured = vs.evaluate(where / "model", task.test, baseline=simple)
+    about |= {"date": str(datetime.date.today()), "machine": processor()}
     result = about | {"minutes": round((time.time() - began) / 60, 1)}
+    result |= {"specimen": specimen(model)} if model in INKS else {}
     result |= {"test": numbers(measured.to_json())}
-    write(folder, result)
+    keep(folder, result)
     done.append(result)
     for method in getattr(measured, "baselines", ()):
         row = {**about, "model": method.name, "strategy": None, "test": numbers(method.numbers)}
-        write(runs / name / method.name.replace(" ", "-") / str(seed), row)
+        keep(runs / name / method.name.replace(" ", "-") / str(seed), row)
         done.append(row)
     return result
 
@@ -268,7 +266,7 @@ def numbers(told: Said) -> dict[str, float]:
     return {name: round(v, 6) for name, v in told.items() if isinstance(v, int | float)}
 
 
-def write(folder: Path, result: Said) -> None:
+def keep(folder: Path, result: Said) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT).write_text(json.dumps(result) + "\n")
 
@@ -289,10 +287,10 @@ def main() -> None:
                 for strategy in task.strategies:
                     if strategy in (asked.strategies or task.strategies):
                         found = run(name, task, model, strategy, seed, asked.runs, done)
-                        number = found["test"][task.metrics[0]]
+                        number = found["test"][METRICS[name][0]]
                         print(name, model, strategy, seed, f"{number:.4f}", flush=True)
     if asked.write:
-        write_page(asked.runs, {name: task.metrics for name, task in known.items()})
+        write(kept(asked.runs))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""The page of docs/transfer.md: what the runs of transfer.py came to, in tables and a picture."""
+"""What docs/transfer.md shows: what the runs of transfer.py came to, in tables and a picture."""
 
-import datetime
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,32 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
-from vesalius.machine import processor
+from vesalius.specimens import FOLDER as SPECIMENS
 
 HERE = Path(__file__).parent
 KEPT = HERE / "transfer.jsonl"
 """All results, a run a line."""
-PAGE = HERE.parent / "docs" / "transfer.md"
-PICTURE = PAGE.with_suffix(".svg")
+PICTURE = HERE.parent / "docs" / "transfer.svg"
 DRAWN = {"banking77-10": "ten sentences a class", "banking77": "all 10,003 sentences"}
 """Of BANKING77, side by side."""
 INKS = {"bert": "#8a4b00", "gpt": "#00664b", "lstm": "#005a8f"}
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-"""What is between these is written here; the rest of the page is written by hand."""
 RESULT = "result.json"
 ORDER = ("scratch", "features", "mean", "partial", "lora", "read", "masked", "finetune")
+_ERRORS = ("mean_squared_error", "mean_absolute_error", "mean_squared_error_of_full_batches")
+METRICS: dict[str, tuple[str, ...]] = {
+    "banking77-10": ("accuracy",),
+    "banking77": ("accuracy",),
+    "ewt": ("accuracy",),
+    "wnut17": ("entity_f1", "accuracy"),
+    "xquad": ("f1", "exact_match"),
+    "vowels": ("accuracy",),
+    "fashion-600": ("accuracy",),
+    **{f"etth1-{horizon}": _ERRORS for horizon in (96, 192, 336, 720)},
+    **{f"illness-{horizon}": _ERRORS for horizon in (24, 36, 48, 60)},
+}
+"""What is told of every task; gains on scratch are of the first."""
+DECIMALS = 3
+"""Of errors; shares have one, in per cent."""
 Results = dict[int, dict[str, Any]]
 """By seed."""
 
@@ -37,6 +50,12 @@ def kept(runs: Path) -> list[dict[str, Any]]:
     for one in map(json.loads, lines):
         found[tuple(str(one[name]) for name in ("task", "model", "strategy", "seed"))] = one
     return [found[key] for key in sorted(found)]
+
+
+def of_seeds(results: list[dict[str, Any]], task: str, model: str, strategy: str | None) -> Results:
+    """The runs of one row."""
+    about = {"task": task, "model": model, "strategy": strategy}
+    return {one["seed"]: one for one in results if about.items() <= one.items()}
 
 
 def rows(results: list[dict[str, Any]], metrics: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -61,15 +80,15 @@ def _place(model: str, strategy: str | None) -> tuple[bool, str, int]:
     return strategy is not None, model, ORDER.index(strategy) if strategy in ORDER else 0
 
 
-def spread(given: Results, metric: str) -> str:
-    """The mean and the standard deviation over seeds, on the test part."""
+def spread(given: Results, metric: str, deviation: bool = True) -> str:
+    """The mean over seeds, with the standard deviation, on the test part."""
     values = np.array([one["test"][metric] for one in given.values() if metric in one["test"]])
     if not len(values):
         return ""
     error = "error" in metric
-    digits, unit = (3, "") if error else (1, " %")
+    digits, unit = (DECIMALS, "") if error else (1, " %")
     values = values if error else 100 * values
-    apart = len(values) > 1 and values.std(ddof=1)
+    apart = deviation and len(values) > 1 and values.std(ddof=1)
     return f"{values.mean():.{digits}f}" + (f" ± {apart:.{digits}f}" if apart else "") + unit
 
 
@@ -137,13 +156,19 @@ def table(heads: Iterable[str], body: Iterable[Iterable[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
 
 
-def write_page(runs: Path, tasks: Mapping[str, tuple[str, ...]]) -> None:
-    results = kept(runs)
-    KEPT.write_text("".join(json.dumps(one) + "\n" for one in results))
-    draw(results)
-    lines = [f"{datetime.date.today()}, {processor()}, one thread a run, beside other work.", ""]
-    lines += [f"![right on BANKING77, by model and strategy]({PICTURE.name})", ""]
-    for name, metrics in tasks.items():
+def tables(results: list[dict[str, Any]]) -> str:
+    """Every task's, below when and where they were made."""
+    dates = sorted({one["date"] for one in results})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    machines = ", ".join(sorted({one["machine"] for one in results}))
+    lines = [f"{when}, {machines}, one thread a run, with other work on the machine."]
+    if earlier := sorted({one["model"] for one in results if _earlier(one)}):
+        lines[0] += (
+            f" Rows of {', '.join(earlier)} are of specimens that shipped then; "
+            "the present ones have been trained anew since."
+        )
+    lines += ["", f"![right on BANKING77, by model and strategy]({PICTURE.name})", ""]
+    for name, metrics in METRICS.items():
         body = list(rows([one for one in results if one["task"] == name], metrics))
         if body:
             heads = ("model", "strategy", *(metric.replace("_", " ") for metric in metrics))
@@ -151,7 +176,19 @@ def write_page(runs: Path, tasks: Mapping[str, tuple[str, ...]]) -> None:
             used = [at for at in range(len(heads)) if any(row[at] for row in body)]
             short = ([row[at] for at in used] for row in body)
             lines += [f"### {name}", "", *table([heads[at] for at in used], short), ""]
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    text = "\n".join(lines)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    return "\n".join(lines).rstrip()
+
+
+def _earlier(one: dict[str, Any]) -> bool:
+    return "specimen" in one and one["specimen"] != specimen(one["model"])
+
+
+@cache
+def specimen(name: str) -> str:
+    """Which weights and tokenizer a model of texts began with, by the hash of its weights."""
+    return hashlib.sha256((SPECIMENS / name / "model.safetensors").read_bytes()).hexdigest()[:12]
+
+
+def write(results: list[dict[str, Any]]) -> None:
+    KEPT.write_text("".join(json.dumps(one) + "\n" for one in results))
+    draw(results)

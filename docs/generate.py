@@ -1,4 +1,4 @@
-"""Writes the pages that can be generated; a test fails when one is not up to date."""
+"""Writes what can be generated of the pages; a test fails when something is not up to date."""
 
 import functools
 import inspect
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from marked import renewed
 from rich.console import Console
 from rich.text import Text
 
@@ -579,6 +580,20 @@ PAGES = {
     },
 }
 
-if __name__ == "__main__":
+WRITTEN = [
+    page
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    if page.name not in PAGES
+]
+"""Pages written by hand, of which marks and the outputs of examples are computed (`marked.py`)."""
+
+
+def main() -> None:
     for page, write in PAGES.items():
         (DOCS / page).write_text(write())
+    for file in WRITTEN:
+        file.write_text(renewed(file.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,15 +1,18 @@
-"""Prose that a machine can check: generated pages, the README's commands, the paper's tables."""
+"""Prose that a machine can check: generated pages, examples, numbers, the paper's tables."""
 
-import importlib.util
+import importlib
 import re
 import shlex
+import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from layers import LAYERS
-from processes import code, vesalius
+from processes import code
 
+from vesalius.cli import cli
 from vesalius.equations import OneHot, embed, one_hot
 
 ROOT = Path(__file__).parents[1]
@@ -17,54 +20,100 @@ README = (ROOT / "README.md").read_text()
 SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 
-def generator():
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _of_docs(name):
+    """A module of the folder docs, whose modules import each other."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
 
 
-@pytest.mark.parametrize("page", generator().PAGES)
+generate, marked = _of_docs("generate"), _of_docs("marked")
+
+
+@pytest.mark.parametrize("page", generate.PAGES)
 def test_a_generated_page_is_up_to_date(page):
-    assert (ROOT / "docs" / page).read_text() == generator().PAGES[page](), "run `make docs`"
+    assert (ROOT / "docs" / page).read_text() == generate.PAGES[page](), "run `make docs`"
 
 
 def test_the_page_on_python_lists_every_result():
     sources = (file.read_text() for file in (ROOT / "src").rglob("*.py"))
     pattern = r"class (\w+)\(.*\b(?:Shown|Pictured)\)"
     shown = {name for text in sources for name in re.findall(pattern, text)} - {"Pictured"}
-    assert shown <= {kind.__name__ for kind in generator().RESULTS}
+    assert shown <= {kind.__name__ for kind in generate.RESULTS}
 
 
-def console_sessions():
-    for block in re.findall(r"```console\n(.*?)```", README, flags=re.S):
-        for session in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, output = session.partition("\n")
-            if command.startswith("vesalius"):
-                yield pytest.param(command, output, id=command)
+WRITTEN = {file.name: file.read_text() for file in generate.WRITTEN}
+EVERY = {**WRITTEN, "figures.md": (ROOT / "docs" / "figures.md").read_text()}
 
 
-@pytest.mark.parametrize(("command", "output"), list(console_sessions()))
-def test_the_readmes_commands_print_what_it_shows(command, output):
-    arguments = shlex.split(command)[1:]
-    done = vesalius(*arguments)
-    printed = [line.rstrip() for line in done.stdout.splitlines()]
-    shown = [line.rstrip() for line in output.strip("\n").splitlines()]
-    lines = iter(printed)
-    for line in shown:
-        if line != "…":  # stands for lines left out; the others come in this order
-            assert line in lines, line
-    assert done.returncode == 0
+def pages_with(pattern, pages=EVERY):
+    return [name for name, text in pages.items() if re.search(pattern, text, flags=re.M)]
 
 
-def test_the_readmes_python_runs():
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert blocks
-    for block in blocks:
-        done = code(block)
-        assert done.returncode == 0, done.stderr
-        expected = re.findall(r"print\(.*\)  # (.*)", block)
-        assert done.stdout.splitlines() == expected
+@pytest.mark.parametrize("name", pages_with("<!-- = ", WRITTEN))
+def test_the_numbers_of_a_page_are_those_that_were_recorded(name):
+    assert marked.filled(WRITTEN[name]) == WRITTEN[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("name", pages_with("^```python$"))
+def test_the_pages_python_runs_and_prints_what_it_says(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = code(marked.python(EVERY[name]))
+    assert done.returncode == 0, done.stderr
+    assert marked.with_printed(EVERY[name], done.stdout.splitlines()) == EVERY[name]
+
+
+def shell_blocks(name):
+    return list(marked.blocks(EVERY[name], *marked.SHELL))
+
+
+@pytest.mark.parametrize("name", pages_with("^```(sh|console)"))
+def test_the_pages_commands_run_and_print_what_it_shows(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in shell_blocks(name):
+        if block.runs_here:
+            for command, output in marked.commands(block):
+                done = marked.run(command)
+                assert done.returncode == 0, f"{command}: {done.stderr}"
+                if block.language == "console":
+                    assert marked.as_shown(output, done.stdout) == output
+
+
+def named_commands():
+    """Every command of the pages, in sentences too and where it cannot be run."""
+    for name, text in EVERY.items():
+        found = [command for block in shell_blocks(name) for command, _ in marked.commands(block)]
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+        found += [" ".join(inline.split()) for inline in re.findall(r"`(vesalius [^`]+)`", prose)]
+        for command in dict.fromkeys(found):
+            if command.startswith("vesalius "):
+                yield pytest.param(command, id=f"{name}: {command}")
+
+
+@pytest.mark.parametrize("command", list(named_commands()))
+def test_a_command_that_a_page_names_is_one_that_there_is(command):
+    words = shlex.split(command.replace("…", ""), comments=True)[1:]
+    about, context = cli, click.Context(cli)
+    while isinstance(about, click.Group) and words and not words[0].startswith("-"):
+        assert words[0] in about.commands, words[0]
+        about = about.commands[words[0]]
+        context, words = click.Context(about, parent=context), words[1:]
+    _, left, _ = about.make_parser(context).parse_args(words)  # an unknown option is an error
+    assert left == [], "an argument that the command does not take"
+
+
+def test_what_was_left_out_of_an_output_stays_so():
+    shown = "loss 0.1\n…\n6 rows\n"
+    assert marked.as_shown(shown, "a table\nloss 0.2\nmore\n7 rows\n") == "loss 0.2\n…\n7 rows\n"
+    assert marked.as_shown("loss 0.1\n", "loss 0.2\nmore\n") == "loss 0.2\nmore\n"
+
+
+def test_a_mark_does_not_begin_a_line_where_it_would_end_the_paragraph():
+    with pytest.raises(ValueError, match="begins with a mark"):
+        marked.filled("words\n<!-- = 1 + 1 -->2<!-- / --> more words\n")
+    assert marked.filled("of <!-- = 1 + 1 -->3<!-- / --> ") == "of <!-- = 1 + 1 -->2<!-- / --> "
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
@@ -126,17 +175,3 @@ def test_table_7_has_the_five_tokenisations_of_the_paper():
     assert ways[4][2:4] == ["look", "##ing"]
     assert "".join(ways[0]) == "I'm looking for a job in New York.".replace(" ", "")
     assert "".join(ways[1]) == "".join(ways[0])
-
-
-RUN = ["own-weights.md", "attention.md", "analyses.md", "generation.md", "tagging.md"]
-TUNED = ["finetuning.md", "images.md", "series.md"]
-
-
-@pytest.mark.parametrize("name", [*RUN, "answering.md", *TUNED])
-def test_the_pages_code_runs(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / name).read_text()
-    examples = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.S))
-    done = code(examples)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", examples)
