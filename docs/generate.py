@@ -306,8 +306,9 @@ def _prose(file: Path) -> Iterator[str]:
 
 
 def _around(text: str, found: "re.Match[str]") -> str:
-    """The citation with a few words either side."""
-    return text[max(0, found.start() - 40) : found.end() + 30].partition("\n\n")[0]
+    """The citation with a few words either side, of its own paragraph."""
+    first = max(found.start() - 40, text.rfind("\n\n", 0, found.start()), 0)
+    return text[first : found.end() + 30].strip().partition("\n\n")[0]
 
 
 def python_page() -> str:

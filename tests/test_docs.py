@@ -37,6 +37,13 @@ def test_a_generated_page_is_up_to_date(page):
     assert (ROOT / "docs" / page).read_text() == generate.PAGES[page](), "run `make docs`"
 
 
+def test_a_figure_of_the_paper_is_never_cited_by_its_number_alone():
+    """A number in brackets is an equation's, and the page of citations takes it for one."""
+    for file in (ROOT / "src" / "vesalius").rglob("*.py"):
+        for text in generate._prose(file):
+            assert not re.search(r"\(Figures? [^)]*\)[^.]*\(\d", text), f"{file.name}: {text}"
+
+
 def test_the_page_on_python_lists_every_result():
     sources = (file.read_text() for file in (ROOT / "src").rglob("*.py"))
     pattern = r"class (\w+)\(.*\b(?:Shown|Pictured)\)"

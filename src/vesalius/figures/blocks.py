@@ -1,4 +1,4 @@
-"""The transformer's inside: stack (Figure 15), block (14), attention (13), head (12).
+"""The transformer's inside: Figures 15 (stack), 14 (block), 13 (attention), 12 (head).
 
 Boxes have the names of the paper's functions; what the model has not is not drawn.
 """

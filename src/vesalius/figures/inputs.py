@@ -1,4 +1,4 @@
-"""How the input becomes embeddings: patches and words (Figure 25), a masked series (26)."""
+"""How the input becomes embeddings: patches and words (Figure 25), a masked series (Figure 26)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: Elman's (Figures 6 and 19), the LSTM's (23), both over time (7, 18, 20)."""
+"""Recurrent layers: Figures 6 and 19 (Elman's), 23 (the LSTM's), 7, 18 and 20 (over time)."""
 
 from vesalius.figures.column import GAP, Column, package, shape_of
 from vesalius.figures.drawing import Drawing, Part
