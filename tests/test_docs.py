@@ -4,6 +4,7 @@ import importlib
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -144,6 +145,15 @@ def test_the_index_lists_every_page():
     pages = {p.name for p in (ROOT / "docs").glob("*.md")} - {"index.md"}
     index = (ROOT / "docs" / "index.md").read_text()
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+
+
+@pytest.mark.parametrize("place", ["README.md", "docs/index.md", "CITATION.cff", "--help"])
+def test_the_paper_is_cited_with_its_authors_title_and_link(place):
+    text = cli.epilog if place == "--help" else (ROOT / place).read_text(encoding="utf-8")
+    words = " ".join(re.sub(r"[*\[\]]", "", text).split())
+    link = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Paper"]
+    names = ("Majd", "Saleh", "Stéphane", "Paquelet", "Anatomy of Neural Language Models", "2024")
+    assert all(name in words for name in (*names, link))
 
 
 def table(heading):

@@ -91,8 +91,15 @@ class Verbs(click.Group):
                 formatter.write_dl(rows)
 
 
+PAPER = (
+    "The paper: Majd Saleh and Stéphane Paquelet, Anatomy of Neural Language Models, 2024, "
+    "https://arxiv.org/abs/2401.03797"
+)
+
+
 @click.group(
     cls=Verbs,
+    epilog=PAPER,
     commands=[verb for verbs in SUBJECTS.values() for verb in verbs],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
