@@ -147,6 +147,38 @@ def test_the_index_lists_every_page():
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
 
 
+EXPLORER = (ROOT / "docs" / "explorer.md").read_text()
+
+
+def of_the_page(name, pattern):
+    """What a file of the page's source lists under a name."""
+    text = (ROOT / "frontend" / "src" / "lib" / name).read_text()
+    return re.search(pattern, text, flags=re.S).group(1)
+
+
+def test_the_page_on_the_explorer_has_all_keys():
+    listed = of_the_page("keys.ts", r"KEYS: .*? = \[\n(.*?)\n\];")
+    keys = " ".join(re.findall(r'^  \["(.*?)",', listed, flags=re.M)).split()
+    spelled = {"←": "arrows", "↑": "arrows", "→": "arrows", "↓": "arrows", "–": "1"}
+    cells = [row.split("|")[1] for row in EXPLORER.splitlines() if row.startswith("| ")]
+    told = {key or word for key, word in re.findall(r"`([^`]+)`|(\w+)", " ".join(cells))}
+    assert {spelled.get(key, key) for key in keys} <= told
+
+
+def test_the_page_on_the_explorer_has_all_rooms_with_their_keys():
+    rooms = re.findall(r'"(\w+)"', of_the_page("address.ts", r"export const ROOMS = \[(.*?)\]"))
+    told = re.findall(r"^\| `(\d)` \| (\w+)", EXPLORER, flags=re.M)
+    assert told == [(str(k), room.capitalize()) for k, room in enumerate(rooms, 1)]
+
+
+def test_the_page_on_the_explorer_has_all_that_the_server_answers():
+    section = EXPLORER.split("## The HTTP interface")[1]
+    for file in (ROOT / "src" / "vesalius" / "explorer").glob("*.py"):
+        for path in re.findall(r'@app\.\w+\("/api/([^"]*)"', file.read_text()):
+            parts = [part for part in path.split("/") if not part.startswith("{")]
+            assert "/".join(parts[-1:]) in section, path
+
+
 @pytest.mark.parametrize("place", ["README.md", "docs/index.md", "CITATION.cff", "--help"])
 def test_the_paper_is_cited_with_its_authors_title_and_link(place):
     text = cli.epilog if place == "--help" else (ROOT / place).read_text(encoding="utf-8")
