@@ -58,10 +58,10 @@ bench: install .venv-peers/bench  ## beside peers, in one run; wants a quiet mac
 specimens: install  ## train what ships with the package; hours
 	$(BIN)/python recipes/specimens.py
 
-docs: install  ## write the generated pages anew
+docs: install  ## write anew what is generated: pages, numbers, outputs of examples
 	$(BIN)/python docs/generate.py
 
-pictures: install page .venv/browser  ## make the pictures of analyses and of the explorer anew
+pictures: install page .venv/browser  ## make the pictures with numbers of specimens anew
 	$(BIN)/python docs/pictures.py
 
 install: .venv/development

@@ -1,7 +1,11 @@
-"""Makes the pictures with a specimen's numbers anew; the explorer's by Chromium: make pictures."""
+"""Makes the pictures with a specimen's numbers anew; the explorer's by Chromium: make pictures.
+
+Those of a configuration alone, which are the same everywhere, are made by `generate.py`.
+"""
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from generate import DRAWN
 from playwright.sync_api import sync_playwright
 
 import vesalius as vs
@@ -51,6 +56,14 @@ def analyses() -> None:
     vs.lens(trace, target).plot(FOLDER / "analyses-lens.svg")
 
 
+def figures() -> None:
+    """Those of docs/figures.md that show a text's numbers, by the commands that stand there."""
+    for name, (_, command, of_configuration) in DRAWN.items():
+        if not of_configuration:
+            words = [sys.executable, "-m", *shlex.split(command), "--out", str(FOLDER / name)]
+            subprocess.run(words, check=True)
+
+
 def explorer() -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -71,4 +84,5 @@ def explorer() -> None:
 
 if __name__ == "__main__":
     analyses()
+    figures()
     explorer()
