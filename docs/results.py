@@ -21,6 +21,8 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 from transfer_tables import DECIMALS, gained, of_seeds, spread, tables  # noqa: E402
 
+sys.path.remove(str(BENCHMARKS))
+
 Row = dict[str, Any]
 
 

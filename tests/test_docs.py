@@ -31,6 +31,7 @@ def _of_docs(name):
 
 
 generate, marked = _of_docs("generate"), _of_docs("marked")
+specimen = sys.modules["transfer_tables"].specimen
 
 
 @pytest.mark.parametrize("page", generate.PAGES)
@@ -116,6 +117,14 @@ def test_what_was_left_out_of_an_output_stays_so():
     shown = "loss 0.1\n…\n6 rows\n"
     assert marked.as_shown(shown, "a table\nloss 0.2\nmore\n7 rows\n") == "loss 0.2\n…\n7 rows\n"
     assert marked.as_shown("loss 0.1\n", "loss 0.2\nmore\n") == "loss 0.2\nmore\n"
+
+
+def test_results_of_specimens_that_ship_no_more_say_so():
+    present = [one for one in marked.results.runs() if one["task"] == "ewt"]
+    now = [{**one, "specimen": specimen(one["model"])} for one in present if "specimen" in one]
+    earlier = [{**one, "specimen": "0" * 12} for one in now]
+    assert "Rows of bert are of specimens that shipped then" in marked.results.tables(earlier)
+    assert "specimens" not in marked.results.tables(now)
 
 
 def test_a_mark_does_not_begin_a_line_where_it_would_end_the_paragraph():
