@@ -13,11 +13,13 @@ import pytest
 from layers import LAYERS
 from processes import code
 
+import vesalius as vs
 from vesalius.cli import cli
 from vesalius.equations import OneHot, embed, one_hot
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PICTURES = (ROOT / "docs" / "pictures.py").read_text()
 SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 
@@ -125,6 +127,22 @@ def test_results_of_specimens_that_ship_no_more_say_so():
     earlier = [{**one, "specimen": "0" * 12} for one in now]
     assert "Rows of bert are of specimens that shipped then" in marked.results.tables(earlier)
     assert "specimens" not in marked.results.tables(now)
+
+
+def test_the_head_that_the_pages_look_at_is_the_one_that_the_answer_depends_on_most():
+    named = re.search(r'HEAD = "gpt/dissect/mu\[(\d,\d)\]', PICTURES).group(1)
+    best = vs.ablate("gpt", "He shook his", "P[*,*]").ranked()[0][0]
+    assert best == f"P[{named}]", "the pages and pictures tell of another head"
+    for name in ("attention.md", "analyses.md", "explorer.md", "README.md"):
+        assert {*re.findall(r"\bmu\[([1-9],[1-9])\]", EVERY[name])} >= {named}
+
+
+def test_the_unit_in_the_picture_of_gates_is_the_one_that_holds_most():
+    named = int(re.search(r"c\[2,16\]\?at=(\d+)", PICTURES).group(1))
+    story = re.search(r'STORY = quote\("(.*?)"\)', PICTURES).group(1)
+    memory = vs.gates(vs.dissect("lstm", story), layer=2)["c"]
+    assert memory.shape[1] == 16
+    assert np.abs(memory[:, -1]).argmax() == named
 
 
 def test_a_mark_does_not_begin_a_line_where_it_would_end_the_paragraph():
