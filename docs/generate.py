@@ -488,8 +488,13 @@ def figures_page() -> str:
         ),
         "Not every model has every part: gates are an LSTM's, heads a transformer's. A file is SVG "
         "or PNG; for PDF, Inkscape, a browser or `rsvg-convert -f pdf -o a.pdf a.svg` convert the "
-        "SVG. It has fixed colours, light or `--theme dark`; their names are classes too "
-        "(`fill-state`), so that a page can say them anew.",
+        "SVG. It has its title above the drawing, which `titled=False` leaves out, and fixed "
+        "colours, light or `--theme dark`; their names are classes too (`fill-state`), so that a "
+        "page can set its own.",
+        "Dimensions and sets are read from the parameter sets: a set names every member that the "
+        "model has, and its count is theirs. Brown are the biases of attention that ζ counts in "
+        "equation (40), as in the paper's Figure 17. The one-hot vectors of a text have a cell for "
+        "each word that is drawn. The two signed panels of a gate share one scale.",
         *drawn,
     ]
     return "\n\n".join(parts) + "\n"

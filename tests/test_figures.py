@@ -1,6 +1,7 @@
 """Figures are drawn from what a model is: every id is a step or a set, every number the trace's."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,6 +12,7 @@ from vesalius import tokenizers
 from vesalius.equations.parameters import arrays
 from vesalius.errors import UnknownPart, WrongKind
 from vesalius.figures import parts_of
+from vesalius.figures.gates import GATES
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = {"vocabulary": 40, "embedding": 12}
@@ -90,38 +92,53 @@ def ids(figure):
 
 
 def texts(figure):
-    root = ElementTree.fromstring(figure.svg)
+    return written(ElementTree.fromstring(figure.svg))
+
+
+def written(root):
     return ["".join(node.itertext()).replace("\u200b", "") for node in root.iter(f"{SVG}text")]
+
+
+def every(model, parts=()):
+    """All figures of a model, without a text and with one."""
+    trace = vs.dissect(model, given(model))
+    for kind in parts_of(model):
+        for text in (None, trace):
+            if (text is None and kind["text"] == "needed") or (parts and kind["part"] not in parts):
+                continue
+            yield kind["part"], vs.figure(text or model, kind["part"])
+
+
+def drawn_of(name):
+    """A model, and the figures of it that are drawn in tests."""
+    family, settings = MODELS[name]
+    model = vs.create(family, **settings)
+    return model, every(model, () if name in WHOLE else ("model", "tokens", "input", "parameters"))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_part_is_a_step_or_a_parameter_set_of_the_model(name):
-    family, settings = MODELS[name]
-    model = vs.create(family, **settings)
+    model, figures = drawn_of(name)
     trace = vs.dissect(model, given(model))
     sizes = {path: array.size for path, array in arrays(model.parameters, trained_only=True)}
     n = len(trace.tokens())
-    alike = ("model", "tokens", "parameters") if name not in WHOLE else ()
-    for kind in parts_of(model):
-        if alike and kind["part"] not in alike:
-            continue
-        for text in (None, trace):
-            if text is None and kind["text"] == "needed":
-                continue
-            drawn = vs.figure(text or model, kind["part"])
-            assert ids(drawn)
-            for part in drawn.parts:
-                numbered = placed(part.id, model, n)
-                step = placed(part.step, model, n)
-                assert not step or step in trace, (kind["part"], part)
-                if part.id == "theta":
-                    assert part.count == sum(sizes.values()) == vs.count(model).total
-                elif part.parameters:
-                    inside = [s for p, s in sizes.items() if _within(p, numbered)]
-                    assert inside, (kind["part"], part)
-                    assert part.kind == "more" or part.count == sum(inside), (kind["part"], part)
-                else:
-                    assert step, (kind["part"], part)
+    for kind, drawn in figures:
+        assert ids(drawn)
+        for part in drawn.parts:
+            numbered = placed(part.id, model, n)
+            step = placed(part.step, model, n)
+            assert not step or step in trace, (kind, part)
+            members = [placed(member, model, n) for member in part.members]
+            held = [s for p, s in sizes.items() if any(_within(p, one) for one in members)]
+            assert not members or part.count == sum(held), (kind, part)
+            if part.id == "theta":
+                assert part.count == sum(sizes.values()) == vs.count(model).total
+            elif part.parameters:
+                inside = [s for p, s in sizes.items() if _within(p, numbered)]
+                assert inside, (kind, part)
+                assert part.kind == "more" or part.count == sum(inside), (kind, part)
+            else:
+                assert step or members, (kind, part)
 
 
 def placed(name, model, n):
@@ -133,6 +150,72 @@ def placed(name, model, n):
 def _within(path, whole):
     """Whether an array belongs to a set: ``Phi[1].W`` to ``Phi[1]`` and to ``Phi``."""
     return path == whole or path.startswith((f"{whole}.", f"{whole}["))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_dimensions_in_letters_and_in_numbers_are_those_of_the_arrays(name):
+    model, figures = drawn_of(name)
+    sizes = {path: array.size for path, array in arrays(model.parameters, trained_only=True)}
+    kinds = set()
+    for kind, drawn in figures:
+        for group in ElementTree.fromstring(drawn.svg).iter(f"{SVG}g"):
+            if group.get("class") != "dims" or not group.get("of", group.get("data-of")):
+                continue
+            letters, numbers = written(group)
+            paths = [placed(path, model, 1) for path in group.get("data-of").split()]
+            size = sum(sizes[path] for path in paths)
+            size *= model.config.heads if letters.startswith("M × ") else 1
+            shown = np.prod([int(one.replace(",", "")) for one in numbers.split(" × ")])
+            assert shown == value_of(letters, model, paths[0]) == size, (kind, letters, numbers)
+            kinds.add(kind)
+    assert {"model", "tokens", "parameters"} <= kinds
+
+
+def value_of(letters, model, path):
+    """What dimensions in letters come to: ``|V| × d_e``, ``4 × d_o × (d_i + d_o)``."""
+    known = model.config.symbols()
+    first = path.startswith("Phi[1]")
+    names = {"|V|": "V", "|Y|": "Y", "P²C": "P2C", "s": "segments"}
+    names["di"] = "d_e" if first else "d_o"
+
+    def number(match):
+        name = match[0]
+        return str(known[names.get(name) or (f"d_{name[1]}" if name[0] == "d" else name)])
+
+    plain = re.sub(r"^\w: ", "", letters)
+    sums = re.sub(r"\|V\||\|Y\||P²C|d[ekvfhoi]|[MnCPTs]", number, plain).replace("−", "-")
+    return eval(re.sub(r" × |(?<=\d) (?=\d)", "*", sums))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_arrow_ends_before_its_head_would_stand_in_the_box_that_it_leaves(name):
+    for kind, drawn in drawn_of(name)[1]:
+        paths = [node.get("d") for node in ElementTree.fromstring(drawn.svg).iter(f"{SVG}path")]
+        for line, head in pairwise(paths):
+            if not head.endswith("Z"):
+                continue
+            *_, before, _end = re.findall(r"(-?[\d.]+) (-?[\d.]+)", line)
+            tip = re.match(r"M(-?[\d.]+) (-?[\d.]+)", head).groups()
+            far = sum(abs(float(a) - float(b)) for a, b in zip(before, tip, strict=True))
+            assert far >= 9, (kind, line, head)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_brown_are_the_biases_that_attention_may_do_without(name):
+    model, _ = drawn_of(name)
+    root = ElementTree.fromstring(vs.figure(model, "parameters").svg)
+    brown = {
+        group.get("id")
+        for group in root.iter(f"{SVG}g")
+        if any("fill-bias" in (node.get("class") or "") for node in group.findall(f"{SVG}text"))
+    }
+    paths = [path for path, _ in arrays(model.parameters, trained_only=True)]
+    may = {path for path in paths if re.search(r"Gamma\.(b_O|Psi\[1\]\.b_[QKV])$", path)}
+    assert {placed(path, model, 1) for path in brown} == {
+        path
+        for path in may
+        if path.startswith(f"Phi[{1 if len(may) == 0 else model.config.layers}]")
+    }
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert", "lstm"])
@@ -158,7 +241,6 @@ def test_attention_by_example_has_the_numbers_of_the_trace():
     ]
     scores = [text.replace("−", "-") for text in shown if re.fullmatch(r"−?\d+\.\d\d?", text)]
     assert scores == [f"{x:.{2 if abs(x) < 10 else 1}f}" for x in q[2] @ k.T / 8]
-    assert "head" not in "".join(shown)
     every = texts(vs.figure(trace, "attention[3]"))
     expected = [f"{x:.3f}" for m in range(1, 5) for x in trace[f"mu[3,{m}]"][2]]
     assert [text for text in every if re.fullmatch(r"[01]\.\d{3}", text)] == expected
@@ -230,3 +312,118 @@ def test_numbers_of_the_paper_mean_their_figures():
     assert vs.figure("gpt", "13").title.startswith("Figure 13")
     assert vs.figure("lstm", "22", "He shook").title.startswith("Figures 21 and 22")
     assert vs.figure("gpt")._repr_svg_().startswith("<svg")
+
+
+def test_a_set_names_all_that_it_holds():
+    def letters(model, part, name, text=None):
+        drawn = ElementTree.fromstring(vs.figure(model, part, text).svg)
+        group = drawn.findall(f".//{SVG}g[@id='{name}']")[-1]
+        return re.findall(r"[^\s{},=]+", " ".join(written(group)[:-1]))
+
+    gpt = vs.create("gpt2", **SMALL | {"heads": 2, "layers": 1})
+    head = letters(gpt, "head[1,2]", "Phi[1].Gamma.Psi[2]")
+    assert head == ["Ψ2[1]", *(f"{a}2{one}[1]" for a in "Wb" for one in "QKV")]
+    assert letters(gpt, "attention[1]", "Phi[1].Gamma")[1:] == ["Ψ1[1]", "Ψ2[1]", "WO[1]", "bO[1]"]
+    plain = vs.create("gpt2", **SMALL | {"heads": 2, "layers": 1, "attention_bias": False})
+    assert letters(plain, "attention[1]", "Phi[1].Gamma")[1:] == ["Ψ1[1]", "Ψ2[1]", "WO[1]"]
+    vit = vs.create(*MODELS["vit"][:1], **MODELS["vit"][1])
+    assert letters(vit, "tokens", "theta") == ["θ", "E", "be", "xclass", "Λ", "Φ", "Ξe", "ΠY"]
+    assert letters(vit, "input", "input") == ["E", "be", "xclass", "Λ"]
+    bert = vs.create(*MODELS["bert, whole"][:1], **MODELS["bert, whole"][1])
+    assert letters(bert, "input", "input") == ["E", "Λs", "Λp", "Ξe"]
+
+
+@pytest.mark.parametrize("part", ["tokens", "input"])
+@pytest.mark.parametrize("name", ["bert, whole", "post-norm, fixed positions"])
+def test_what_is_normalised_before_the_first_block_is_drawn_so(name, part):
+    model = vs.create(MODELS[name][0], **MODELS[name][1])
+    drawn = {one.id: one for one in vs.figure(model, part).parts}
+    assert drawn["H[0]"].label == "layerNorm"
+    assert drawn["Xi_e"].count == 24
+    shown = texts(vs.figure(model, part))
+    assert shown.index("layerNorm") < shown.index("h1[0]")
+
+
+def test_an_image_gets_a_class_token_and_positions():
+    model = vs.create(MODELS["vit"][0], **MODELS["vit"][1])
+    drawn = vs.figure(model, "input")
+    assert {"x_class", "Lambda", "X", "H[0]"} <= ids(drawn)
+    shown = texts(drawn)
+    assert {"xclass", "λ1", "h1[0]", "P1", "ω1", "x1", "λ2"} <= set(shown)
+    assert "P4" in shown
+    assert "x4" in shown
+    assert "h5[0]" in shown
+
+
+def test_a_block_in_the_middle_does_not_read_the_embeddings():
+    model = vs.create("gpt2", **SMALL | {"heads": 2, "layers": 5})
+    for part, below in (("model", "H[l−1]"), ("model[3]", "H[2]")):
+        shown = texts(vs.figure(model, part))
+        assert shown.index("H[0]") < shown.index(below) < shown.index("H[5]")
+    assert "blocks 1 to 2" in texts(vs.figure(model, "model[3]"))
+    assert texts(vs.figure(model, "model[1]")).count("H[0]") == 1
+    recurrent = vs.create("lstm", **SMALL | {"layers": 3})
+    assert "hi[l−1]" in texts(vs.figure(recurrent, "model"))
+
+
+def test_words_of_their_own_have_one_hot_vectors_of_their_own():
+    model = vs.create("gpt2", **SMALL | {"heads": 2, "layers": 1})
+    root = ElementTree.fromstring(vs.figure(model, "input", [7, 8, 7, 9, 38]).svg)
+    ones = {}
+    for node in root.iter(f"{SVG}rect"):
+        if "fill-ink" in (node.get("class") or ""):
+            ones[float(node.get("x"))] = float(node.get("y"))
+    rows = [ones[x] for x in sorted(ones)]
+    assert len(rows) == 5
+    assert rows[0] == rows[2]
+    assert len(set(rows)) == 4
+
+
+@pytest.mark.parametrize("gate", ["forget", "add", "output"])
+def test_a_gate_does_not_look_as_if_it_amplified(gate):
+    trace = vs.dissect("lstm", "He shook his")
+    root = ElementTree.fromstring(vs.figure(trace, f"{gate}[2]").svg)
+    source, _, result = GATES[gate]
+    time = 2 if gate == "forget" else 3
+    groups = [root.find(f".//{SVG}g[@id='{n}']") for n in (f"{source}[2,{time}]", f"{result}[2,3]")]
+    heights = [[float(n.get("height")) for n in group.iter(f"{SVG}rect")] for group in groups]
+    assert all(after <= before + 0.51 for before, after in zip(*heights, strict=True))
+    values = np.abs(trace[f"{result}[2,3]"])
+    before = np.abs(trace[f"{source}[2,{time}]"])
+    before = np.tanh(before) if gate == "output" else before
+    assert max(heights[1]) == pytest.approx(
+        44 * values[np.argsort(-before)[:20]].max() / max(before.max(), values.max()), abs=0.02
+    )
+
+
+def test_the_query_reaches_the_keys_at_its_right():
+    model = vs.create("bert", **MODELS["bert, its backbone"][1])
+    figure = vs.figure(model, "query[1,1]", [1, 2, 3, 4, 5], position=1)
+    group = ElementTree.fromstring(figure.svg).find(f".//{SVG}g[@id='q[1,1]']")
+    lines = [
+        [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", node.get("d"))]
+        for node in group.findall(f"{SVG}path")
+        if not node.get("d").endswith("Z")
+    ]
+    level, left, right = next((a[1], a[0], b[0]) for a, *_, b in lines if a[1] == b[1])
+    reached = [line[0][0] for line in lines if line[0][1] == level and line[-1][1] != level]
+    assert len(reached) == 5
+    assert left <= min(reached)
+    assert right >= max(reached)
+
+
+def test_a_layer_of_an_lstm_names_its_gates_and_shows_its_matrices():
+    shown = texts(vs.figure("lstm", "layer"))
+    assert {"forget gate", "add gate", "output gate"} <= set(shown)
+    assert {f"{array}{gate}[l]" for array in "UWb" for gate in "PRQS"} <= set(shown)
+
+
+def test_a_picture_says_what_it_is():
+    titled, plain = (vs.figure("gpt", "block", titled=one) for one in (True, False))
+    assert titled.title == "Figure 14b: one transformer block, variant 2"
+    assert titled.title in " ".join(texts(titled))
+    assert "gpt2" in " ".join(texts(titled)) or "gpt:" in " ".join(texts(titled))
+    assert titled.title not in " ".join(texts(plain))
+    assert titled.parts == plain.parts
+    with pytest.raises(ValueError, match="titled"):
+        vs.figure("gpt", titled="no")

@@ -162,7 +162,7 @@ def test_every_model_of_the_list_can_be_explored(client, name):
     n, names = len(told["tokens"]), {step["name"] for step in told["steps"]}
     asked = {"part": "model[1]", "length": n}
     figure = client.get(f"/api/models/{name}/figure", params=asked).json()
-    assert figure["svg"] == vs.figure(vs.load(name), "model[1]", length=n).svg
+    assert figure["svg"] == vs.figure(vs.load(name), "model[1]", length=n, titled=False).svg
     assert {part["step"] for part in figure["parts"]} - {""} <= names
     assert [one["part"] for one in about["figures"]] == [p["part"] for p in parts_of(name)]
 
@@ -171,9 +171,10 @@ def test_a_runs_figure_has_its_numbers_and_can_be_kept(client, run, trace):
     asked = {"part": "query[3,4]", "position": 2, "theme": "dark"}
     path = f"/api/runs/{run['id']}/figure"
     told = client.get(path, params=asked).json()
-    assert told["svg"] == vs.figure(trace, "query[3,4]", position=2, theme="dark").svg
+    of, settings = (trace, "query[3,4]"), {"position": 2, "theme": "dark"}
+    assert told["svg"] == vs.figure(*of, **settings, titled=False).svg
     kept = client.get(path, params={**asked, "file": "svg"})
-    assert kept.text == told["svg"]
+    assert kept.text == vs.figure(*of, **settings).svg
     assert kept.headers["content-type"].startswith("image/svg+xml")
     assert client.get(path, params={**asked, "file": "png"}).content.startswith(b"\x89PNG")
     for wrong in ({"part": "layer[1]"}, {"theme": "blue"}, {"file": "gif"}, {"position": -1}):

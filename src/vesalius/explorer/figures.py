@@ -1,7 +1,9 @@
 """The figures that the page shows: those of a model, and those with the numbers of a run.
 
-They are ``vesalius.figures``' own; a file to keep, SVG or PNG, is the same drawing.
+They are ``vesalius.figures``' own; a file to keep, SVG or PNG, has its title in the drawing too.
 """
+
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
@@ -26,7 +28,8 @@ def routes(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
         file: str = "",
     ) -> Response:
         with catalogue[key].at_work() as model:
-            return _answer(figure(model, part, length=length, theme=theme), file)
+            titled = bool(file)  # the page has its title below
+            return _answer(figure(model, part, length=length, theme=theme, titled=titled), file)
 
     @app.get("/api/runs/{key}/figure")
     def of_run(
@@ -38,7 +41,8 @@ def routes(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
     ) -> Response:
         run = runs[key]
         with run.entry.at_work():
-            return _answer(figure(run.trace, part, position=position, theme=theme), file)
+            asked: dict[str, Any] = {"position": position, "theme": theme, "titled": bool(file)}
+            return _answer(figure(run.trace, part, **asked), file)
 
 
 def _answer(found: Figure, file: str) -> Response:

@@ -179,7 +179,7 @@ def _figures(kept: Kept, entry: Entry, run: Run) -> bool:
         for layer in _layers(run):
             for theme in ("light", "dark"):
                 asked |= {"part": f"model[{layer}]", "theme": theme}
-                drawn = figure(model, **asked).to_json()
+                drawn = figure(model, **asked, titled=False).to_json()
                 done.append(kept.add(question(f"models/{entry.key}/figure", **asked), drawn))
     return all(done)
 

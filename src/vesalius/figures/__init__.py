@@ -163,6 +163,7 @@ def figure(
     position: int | None = None,
     length: int | None = None,
     theme: str = "light",
+    titled: bool = True,
 ) -> Figure:
     """The paper's figure of a model, or of one part of it, from its configuration.
 
@@ -170,7 +171,8 @@ def figure(
     the number of a figure of the paper: ``"block[3]"``, ``"head[3,4]"``, ``"14"``. With a ``text``,
     or a trace in place of the model, the figures of attention, gates and tokens have its numbers:
     at the token ``position``, counted from 0, or at the last. ``length`` says how many tokens
-    shapes are for, where there is no text; ``theme`` is ``light`` or ``dark``.
+    shapes are for, where there is no text; ``theme`` is ``light`` or ``dark``. Its title stands
+    above the picture, unless ``titled`` is false.
     """
     if arguments.text("theme", theme) not in THEMES:
         raise WrongKind(f"a theme is {' or '.join(THEMES)}, got {theme!r}")
@@ -194,6 +196,8 @@ def figure(
     subject = Subject(config, name, layer, head, position, n, trace if live else None)
     drawing = Drawing(theme)
     title = draw(drawing, subject)
+    if arguments.truth("titled", titled):
+        drawing.entitle(title, _about(subject))
     return Figure(title, drawing.svg(title, _about(subject)), tuple(drawing.parts))
 
 
@@ -226,7 +230,7 @@ def _numbers(s: Subject, part: str) -> list[str]:
 
 
 def _about(s: Subject) -> str:
-    return f"{s.name}: {s.family.title}, {s.count('theta'):,} parameters. Read from bottom to top."
+    return f"{s.name}: {s.family.title}, {s.count('theta'):,} parameters"
 
 
 def _subject(

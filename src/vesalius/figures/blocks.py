@@ -5,8 +5,9 @@ Boxes have the names of the paper's functions; what the model has not is not dra
 
 import math
 
-from vesalius.figures.column import GAP, LOW, Column, package, shape_of
+from vesalius.figures.column import GAP, LOW, Column, package
 from vesalius.figures.drawing import Drawing, Part
+from vesalius.figures.sets import dims, repeated
 from vesalius.figures.subject import Subject, times
 
 STUB = 17
@@ -30,7 +31,7 @@ def block(column: Column, label: str, path: str = "Phi[l]") -> None:
     column.rise("", "", STUB)
     for state, xi in (("C[l]", "Phi[l].Xi_1"), ("H[l]", "Phi[l].Xi_2")):
         attends, start = state == "C[l]", column.y + STUB - 8
-        gain = ("d_e", times(s["d_e"]))
+        gain = dims(s, f"{xi}.alpha")
         last = GAP + (STUB - 8 if attends else 15)
         if before:
             step = "H_bar[l]" if attends else "C_bar[l]"
@@ -38,7 +39,7 @@ def block(column: Column, label: str, path: str = "Phi[l]") -> None:
         if attends:
             heads_box(column, wide)
         else:
-            inner = ("d_f × d_e", times(s["d_f"], s["d_e"]))
+            inner = dims(s, "Phi[l].Pi.W_1")
             column.box("ffnn", "D[l]", wide, path="Phi[l].Pi", dims=inner)
         if before:
             column.past(start, column.plus(state, wide, last))
@@ -57,9 +58,9 @@ def heads_box(column: Column, wide: str) -> None:
     each = math.ceil(many / rows) if rows else 0
     height = 22 + 18 * rows if many else LOW
     top = column.y - height
-    dims = ("M × d_k", times(s["M"], s["d_k"]))
+    of_heads = repeated("M", s["M"], dims(s, "Phi[l].Gamma.Psi[m].W_Q"))
     label = "multiHeadAttention"
-    column.box(label, "A[l]", wide, path="Phi[l].Gamma", dims=dims, height=height)
+    column.box(label, "A[l]", wide, path="Phi[l].Gamma", dims=of_heads, height=height)
     size = min(23.0, (2 * column.half - 8) / each - 3) if each else 0
     for m in range(many):
         in_row = min(each, many - m // each * each)
@@ -79,8 +80,7 @@ def block_figure(d: Drawing, s: Subject) -> str:
     block(column, f"block {s.index('l')}" + (f" of {s['L']}" if s.layer else ""), path="")
     column.rise("", "", 18)
     d.maths(0, column.y - 5, s.state(s.at("H[l]")), 13, "state", "middle")
-    sets = [s.letter(f"Phi[l].{name}") for name in ("Gamma", "Xi_1", "Pi", "Xi_2")]
-    package(d, s, f"transBlock_{{{_flat(s.letter('Phi[l]'))}}}", sets, "Phi[l]")
+    package(d, s, f"transBlock_{{{_flat(s.letter('Phi[l]'))}}}", "Phi[l]")
     return f"Figure 14{'ab'[s['variant'] - 1]}: one transformer block, variant {s['variant']}"
 
 
@@ -96,7 +96,8 @@ def _flat(letter: str) -> str:
 def stack_figure(d: Drawing, s: Subject) -> str:
     """Figure 15: the blocks on each other; of many, the first and the last two."""
     column = Column(d, s, half=70)
-    column.begin("H^{[0]}", times(s["d_e"], s.n), "H[0]", "H[0]", "state")
+    wide = times(s["d_e"], s.n)
+    column.begin("H^{[0]}", wide, "H[0]", "H[0]", "state")
     L = s["L"]
     drawn = list(range(1, L + 1)) if L <= 5 else [1, 2, 0, L - 1, L]
     for l in drawn:
@@ -106,10 +107,8 @@ def stack_figure(d: Drawing, s: Subject) -> str:
             column.rise(f"H^{{[{L - 2}]}}", "")
             continue
         label = f"transBlock_{{Φ[{l}]}}"
-        dims = ("d_e × n", times(s["d_e"], s.n))
-        column.box(label, f"H[{l}]", path=f"Phi[{l}]", dims=dims, height=30, maths=True)
-    sets = ["Φ^{[1]}", "…", f"Φ^{{[{L}]}}"] if L > 2 else [f"Φ^{{[{l}]}}" for l in range(1, L + 1)]
-    package(d, s, "transformer_Φ", sets, "Phi")
+        column.box(label, f"H[{l}]", wide, path=f"Phi[{l}]", height=30, maths=True)
+    package(d, s, "transformer_Φ", "Phi")
     return f"Figure 15: {L} transformer blocks"
 
 
@@ -151,17 +150,16 @@ def attention_figure(d: Drawing, s: Subject) -> str:
     name = "Phi[l].Gamma.W_O"
     y = column.y - LOW / 2
     column.half = max(62, wide / 2)
-    column.dims(-74, "M × (d_e × d_k)", times(s["M"], s["d_e"], s["d_k"]))
-    column.dims(y, *shape_of(s, name, "M d_v", "d_e"))
+    column.dims(-74, repeated("M", M, dims(s, "Phi[l].Gamma.Psi[m].W_Q")))
+    column.dims(y, dims(s, name))
     column.set(y, name)
     if s.has("Phi[l].Gamma.b_O"):
         column.set(y - 34, "Phi[l].Gamma.b_O")
-        column.dims(y - 34, "d_e", times(s["d_e"]))
+        column.dims(y - 34, dims(s, "Phi[l].Gamma.b_O"))
     column.half = 62
     column.box("(P W^O)^T", "A[l]", times(s["d_e"], s.n), maths=True)
     d.maths(0, column.y - 5, s.state(s.at("A[l]")), 13, "state", "middle")
-    sets = [s.letter(name), f"Ψ_1^{{[{s.index('l')}]}}", "…", f"Ψ_{{{M}}}^{{[{s.index('l')}]}}"]
-    package(d, s, f"multiHeadAttention_{{{_flat(s.letter('Phi[l].Gamma'))}}}", sets, "Phi[l].Gamma")
+    package(d, s, f"multiHeadAttention_{{{_flat(s.letter('Phi[l].Gamma'))}}}", "Phi[l].Gamma")
     return f"Figure 13: multi-head attention, {M} heads"
 
 
@@ -195,13 +193,13 @@ def head_figure(d: Drawing, s: Subject) -> str:
         path = f"Phi[l].Gamma.Psi[m].W_{letter}"
         y = -46.0 - 33 * i
         column.set(y, path)
-        column.dims(y, *shape_of(s, path, "d_e", "d_v" if letter == "V" else "d_k"))
+        column.dims(y, dims(s, path))
     up = -108 - tall
     if s.has("Phi[l].Gamma.Psi[m].b_Q"):
         for i, letter in enumerate(places):
             path = f"Phi[l].Gamma.Psi[m].b_{letter}"
             column.set(-145.0 - 33 * i, path)
-            column.dims(-145.0 - 33 * i, *shape_of(s, path, "d_v" if letter == "V" else "d_k"))
+            column.dims(-145.0 - 33 * i, dims(s, path))
     middle = (places["Q"] + places["K"]) / 2
     for x, end in ((places["Q"], middle - 8), (places["K"], middle + 8)):
         d.line((x, up), (x, up - 26), (end, up - 26))
@@ -256,8 +254,7 @@ def head_figure(d: Drawing, s: Subject) -> str:
             "soft",
             fixed=True,
         )
-    sets = [f"W_{{{s.index('m')}}}^{{{one}}}" for one in places]
-    package(d, s, f"selfAttention_{{Ψ{s.index('m')}}}", sets, "Phi[l].Gamma.Psi[m]")
+    package(d, s, f"selfAttention_{{Ψ{s.index('m')}}}", "Phi[l].Gamma.Psi[m]")
     return "Figure 12: one self-attention head"
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.lettering import runs, wide
-from vesalius.figures.subject import Subject, is_bias, times
+from vesalius.figures.sets import NONE, Dims, listed, members, tone
+from vesalius.figures.subject import Subject
 
 HALF, LOW, GAP, PLUS = 57, 23, 20, 7
 """Half the width of a box, its height, the length of an arrow, the radius of a sum."""
@@ -16,6 +17,8 @@ INSIDE = 8
 """How far a frame stands from its boxes."""
 PAST = 11
 """How far a residual connection passes a box."""
+WIDE = 165
+"""Of a line of a set."""
 
 
 class Column:
@@ -68,7 +71,7 @@ class Column:
         *,
         path: str = "",
         letter: str | None = None,
-        dims: tuple[str, str] = ("", ""),
+        dims: Dims = NONE,
         height: float = LOW,
         fill: str = "state",
         gap: float = GAP,
@@ -91,7 +94,7 @@ class Column:
             self.y = top
             self.rise(s.state(name) if letter is None else letter, shape, gap, fill)
         self.set(top + min(height, LOW) / 2, path)
-        self.dims(top + min(height, LOW) / 2, *dims)
+        self.dims(top + min(height, LOW) / 2, dims)
         return top + height / 2
 
     def plus(self, step: str, shape: str = "", gap: float = GAP, inner: str = "") -> float:
@@ -130,17 +133,18 @@ class Column:
         name = s.at(path)
         part = Part(name, s.letter(path), "set", parameters=name, count=count)
         with d.part(part, f"{name}: {count:,} parameters"):
-            fill = "bias" if is_bias(path) else "parameter"
-            d.maths(at, y - 1.5, s.letter(path), 12, fill, anchor, underlined=True)
+            d.maths(at, y - 1.5, s.letter(path), 12, tone(s, path), anchor, underlined=True)
             d.text(at, y + 12.5, f"{count:,}", 9, "soft", anchor, fixed=True)
 
-    def dims(self, y: float, letters: str, numbers: str) -> None:
+    def dims(self, y: float, found: Dims) -> None:
         """Dimensions of parameters, at the left: in letters, and below them in numbers."""
-        at = self.x - self.half - 8 - self.framed - self.aside
-        if letters:
-            self.drawing.maths(at, y - 0.5 if numbers else y + 4, letters, 10.5, "soft", "end")
-        if numbers:
-            self.drawing.text(at, y + 11, numbers, 9, "soft", "end", fixed=True)
+        d, at = self.drawing, self.x - self.half - 8 - self.framed - self.aside
+        with d.group("dims", of=" ".join(map(self.subject.at, found.of))):
+            if found.letters:
+                low = y - 0.5 if found.numbers else y + 4
+                d.maths(at, low, found.letters, 10.5, "soft", "end")
+            if found.numbers:
+                d.text(at, y + 11, found.numbers, 9, "soft", "end", fixed=True)
 
     def from_right(self, y: float, path: str, note: str = "", step: str = "") -> None:
         """A parameter that is added at a sum."""
@@ -160,30 +164,51 @@ class Column:
 
 
 def package(
-    drawing: Drawing, subject: Subject, function: str, sets: Sequence[str], path: str
+    drawing: Drawing, s: Subject, function: str, path: str, held: Sequence[str] = ()
 ) -> None:
-    """At the far right: the function that the figure packages, and the set of its parameters."""
-    top, bottom, x = drawing.top + 2, drawing.bottom - 2, drawing.right + 12
+    """At the far right: the function that the figure packages, and the set of its parameters.
+
+    The set is that of ``path`` with all its members; or ``held``, what the figure uses of a model,
+    which has a name of the figure's own in place of a path.
+    """
+    d, x = drawing, drawing.right + 12
+    top, bottom = d.top + 2, d.bottom - 2
     middle = (top + bottom) / 2
-    drawing.line((x - 5, top), (x, top), (x, bottom), (x - 5, bottom), stroke="edge", head=False)
-    drawing.line((x, middle), (x + 8, middle), stroke="edge", head=False)
-    drawing.maths(x + 14, middle - 14, function, 12.5)
-    if not path:
-        return drawing.maths(x + 14, middle + 5, f"{{ {', '.join(sets)} }}", 12, "parameter")
-    letter = subject.letter(path) if path != "theta" else "θ"
-    count = subject.count(path)
-    name = subject.at(path)
-    with drawing.part(
-        Part(name, letter, "set", parameters=name if path != "theta" else "", count=count),
-        f"{name}: {count:,} parameters",
-    ):
-        inside = f"{letter} = {{ {', '.join(sets)} }}"
-        drawing.maths(x + 14, middle + 5, inside, 12, "parameter")
-        drawing.text(x + 14, middle + 20, f"{count:,} parameters", 9, "soft", fixed=True)
-    return None
+    d.line((x - 5, top), (x, top), (x, bottom), (x - 5, bottom), stroke="edge", head=False)
+    d.line((x, middle), (x + 8, middle), stroke="edge", head=False)
+    d.maths(x + 14, middle - 14, function, 12.5)
+    inside = tuple(held) or members(s, path)
+    count, name = sum(map(s.count, inside)), s.at(path)
+    part = Part(
+        name,
+        s.letter(path) if not held else path,
+        "set",
+        parameters="" if held or path == "theta" else name,
+        count=count,
+        members=tuple(map(s.at, inside)),
+    )
+    opening = "{ " if held else f"{s.letter(path)} = {{ "
+    with d.part(part, f"{name}: {count:,} parameters"):
+        y = middle + 5
+        for i, line in enumerate(_lines(listed(s, inside), opening)):
+            d.maths(x + 14 + long(opening) * (i > 0), y, line, 12, "parameter")
+            y += 16
+        d.text(x + 14, y - 1, f"{count:,} parameters", 9, "soft", fixed=True)
 
 
-def shape_of(subject: Subject, path: str, *letters: str) -> tuple[str, str]:
-    """The dimensions of an array: in letters, and in numbers."""
-    shape = subject.shape(path)
-    return (" × ".join(letters), times(*shape)) if shape else ("", "")
+def _lines(letters: Sequence[str], opening: str) -> list[str]:
+    """A set in lines of letters."""
+    lines = [opening]
+    for i, letter in enumerate(letters):
+        last = i == len(letters) - 1
+        piece = f"{letter} }}" if last else f"{letter}, "
+        indent = 0 if len(lines) == 1 else long(opening)
+        if lines[-1] != opening and indent + long(lines[-1] + piece) > WIDE:
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
+def long(formula: str) -> float:
+    """About how wide a formula of a set is."""
+    return sum(wide(word, 12 * (0.72 if up else 1)) for word, up in runs(formula))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 
-from vesalius.figures.lettering import ACCENTS, BLANK, HAT, number, runs, span, wide
+from vesalius.figures.lettering import ACCENTS, BLANK, HAT, broken, number, runs, span, wide
 
 LIGHT = {
     "paper": "#fdfcf9",
@@ -68,6 +68,8 @@ class Part:
     """The path of a parameter set, as ``Phi[3].Gamma``."""
     count: int = 0
     """How many numbers the set has."""
+    members: tuple[str, ...] = ()
+    """The paths that the set is said to hold, where the figure lists them."""
 
 
 @dataclass
@@ -126,6 +128,14 @@ class Drawing:
         about = "".join(f' data-{key}="{escape(str(v))}"' for key, v in data.items() if v)
         self._add(f'<g id="{escape(part.id)}" class="part {part.kind}"{about}>')
         self._add(f"<title>{escape(title or part.label)}</title>")
+        yield
+        self._add("</g>")
+
+    @contextmanager
+    def group(self, kind: str, **data: str) -> Iterator[None]:
+        """All that is drawn meanwhile says something of ``data``, without being a part."""
+        about = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items() if value)
+        self._add(f'<g class="{kind}"{about}>')
         yield
         self._add("</g>")
 
@@ -262,6 +272,17 @@ class Drawing:
         if head:
             self._add(f'<path d="{_head(end, way)}" {self._paint(stroke)}/>')
 
+    def over(
+        self, x: float, bottom: float, top: float, crossed: float, stroke: str = "ink"
+    ) -> None:
+        """A line upwards that passes over another one in a small arc."""
+        r = 5
+        self.reach(x, bottom)
+        self.reach(x, top)
+        low, high = number(crossed + r), number(crossed - r)
+        path = f"M{number(x)} {number(bottom)}V{low}A{r} {r} 0 0 1 {number(x)} {high}V{number(top)}"
+        self._add(f'<path d="{path}" {self._paint("none", "ink")}/>')
+
     def curve(self, points: Sequence[Point], stroke: str, thick: float = 1.4) -> None:
         """A line through many points."""
         for point in points:
@@ -286,6 +307,17 @@ class Drawing:
         """Three dots for what is left out."""
         for k in (-1, 0, 1):
             self.circle(x + 5 * k * across, y + 5 * k * (not across), 1.1, "soft", "none")
+
+    def entitle(self, title: str, about: str) -> None:
+        """Write above all that is drawn what it is, in lines that are no wider than it."""
+        left, most = self.left, max(self.right - self.left, 210.0)
+        lines = [(line, 12.0, True) for line in broken(title, 12.5, most)]
+        lines += [(line, 9.5, False) for line in broken(about, 9.5, most)]
+        y = self.top - 14 - sum(size + 5 for _, size, _ in lines)
+        with self.group("caption"):
+            for line, size, bold in lines:
+                y += size + 5
+                self.text(left, y, line, size, "ink" if bold else "soft", bold=bold)
 
     def svg(self, title: str, about: str = "") -> str:
         """The whole as a file of its own."""

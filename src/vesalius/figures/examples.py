@@ -64,21 +64,20 @@ def query_figure(d: Drawing, s: Subject) -> str:
     low = min(places.values())
     query = s.at("q[l,m]")
     with d.part(Part(query, "query", "vector", query), f"the query of token {i + 1}"):
-        d.line((at, -56), (at, -64), (at + 56, -64), (at + 56, -72), stroke="score")
+        d.line((at + 24, -56), (at + 56, -56), (at + 56, -72), stroke="score", turn=5)
         strip(d, q[i], at + 50, -122, 12, 50, limits[1])
         d.maths(at + 65, -94, f"q_{{{i + 1}}}", 11.5, "score")
-        d.line((at + 56, -122), (at + 56, -140), (low - 42, -140), head=False, stroke="score")
+        right = max(at + 56, max(places.values()) - 44)
+        d.line((at + 56, -122), (at + 56, -140), head=False, stroke="score")
+        d.line((low - 44, -140), (right, -140), head=False, stroke="score")
         for x in places.values():
-            points = ((x - 42, -140), (x - 42, level + 32), (x - 31, level + 32))
-            d.line(*points, stroke="score", turn=5)
+            points = ((x - 44, -140), (x - 44, level + 32), (x - 31, level + 32))
+            d.line(*points, stroke="score", turn=4)
     for x in places.values():
         d.line((x - 24, -122), (x - 24, level + 40))
     key, mask, score, value = (s.at(one) for one in ("k[l,m]", "S", "mu[l,m]", "v[l,m]"))
     with d.part(Part(key, "keys", "sum", key), "products of the query with each key"):
         for j, x in places.items():
-            d.line(
-                (low - 46, level + 32), (low - 32, level + 32), stroke="score"
-            ) if x == low else None
             d.sign(x - 24, level + 32, "·", 7, "ink")
             d.text(x - 14, level + 36, short(float(scores[j])), 10.5, "ink", fixed=True)
             d.line((x - 24, level + 25), (x - 24, level + 7))
@@ -130,8 +129,7 @@ def query_figure(d: Drawing, s: Subject) -> str:
         rest = 1 - float(mu[i, columns].sum())
         left_out = len(tokens) - len(columns)
         d.text(middle + 40, top - 20, f"and {left_out} more, μ {rest:.3f}", 9.5, "soft")
-    sets = [f"W_{{{s.head}}}^{{{one}}}" for one in "QKV"]
-    package(d, s, f"selfAttention_{{Ψ{s.head}}}", sets, "Phi[l].Gamma.Psi[m]")
+    package(d, s, f"selfAttention_{{Ψ{s.head}}}", "Phi[l].Gamma.Psi[m]")
     return f"Figure 10: layer {s.layer}, head {s.head} at {quoted(tokens[i])}"
 
 
@@ -169,9 +167,7 @@ def heads_figure(d: Drawing, s: Subject) -> str:
         strip(d, np.asarray(trace[out])[:, i], -150, top - 124, 300, 16)
         d.maths(156, top - 111, f"a_{{{i + 1}}}", 12.5, "state")
         d.text(-156, top - 112, times(s["d_e"]), 9, "soft", "end", fixed=True)
-    l = s.index("l")
-    sets = [s.letter(name), f"Ψ_1^{{[{l}]}}", "…", f"Ψ_{{{M}}}^{{[{l}]}}"]
-    package(d, s, f"multiHeadAttention_{{Γ[{l}]}}", sets, "Phi[l].Gamma")
+    package(d, s, f"multiHeadAttention_{{Γ[{s.layer}]}}", "Phi[l].Gamma")
     return f"Figure 11: the {M} heads of layer {s.layer} at {quoted(tokens[i])}"
 
 

@@ -1,7 +1,8 @@
 """Feedforward networks: the dense layers of Figure 9, and the network of a block (37)."""
 
-from vesalius.figures.column import LOW, Column, package, shape_of
+from vesalius.figures.column import LOW, Column, package
 from vesalius.figures.drawing import Drawing, Part
+from vesalius.figures.sets import Dims, dims
 from vesalius.figures.subject import Subject, times
 
 MOST = 4
@@ -17,12 +18,12 @@ def network_figure(d: Drawing, s: Subject) -> str:
     return _dense_layers(d, s) if s.family.window else _of_block(d, s)
 
 
-def _affine(column: Column, weights: str, bias: str, *dims: str) -> float:
+def _affine(column: Column, weights: str, bias: str) -> float:
     """A product with a matrix and a sum with a bias; where the sum is."""
     s, d = column.subject, column.drawing
     y = column.y - LOW / 2
     column.set(y, weights)
-    column.dims(y, *shape_of(s, weights, *dims))
+    column.dims(y, dims(s, weights))
     d.rect(column.x - column.half, column.y - LOW, 2 * column.half, LOW)
     d.maths(column.x, column.y - 7, s.letter(weights), 12.5, "parameter", "middle")
     column.y -= LOW
@@ -30,7 +31,7 @@ def _affine(column: Column, weights: str, bias: str, *dims: str) -> float:
     y = column.y - 7
     d.line((column.x + column.half + 6, y), (column.x + 7, y))
     column.set(y, bias)
-    column.dims(y, *shape_of(s, bias, dims[0]))
+    column.dims(y, dims(s, bias))
     return y
 
 
@@ -38,20 +39,19 @@ def _of_block(d: Drawing, s: Subject) -> str:
     column = Column(d, s, half=70)
     start = s.at("C_bar[l]" if s["variant"] == 2 else "C[l]")
     column.begin(s.state(start), times(s["d_e"], s.n), fill="state")
-    y = _affine(column, "Phi[l].Pi.W_1", "Phi[l].Pi.b_1", "d_f", "d_e")
+    y = _affine(column, "Phi[l].Pi.W_1", "Phi[l].Pi.b_1")
     d.sign(0, y, "+", 7)
     column.y = y - 7
     column.rise("", "", 16)
     column.box(str(s["activation"]), "F[l]", times(s["d_f"], s.n))
-    y = _affine(column, "Phi[l].Pi.W_2", "Phi[l].Pi.b_2", "d_e", "d_f")
+    y = _affine(column, "Phi[l].Pi.W_2", "Phi[l].Pi.b_2")
     name = s.at("D[l]")
     with d.part(Part(name, "sum", "sum", name), f"the sum gives {name}"):
         d.sign(0, y, "+", 7)
         column.y = y - 7
         column.rise("", times(s["d_e"], s.n))
         d.maths(0, column.y - 5, s.state(name), 13, "state", "middle")
-    names = [s.letter(f"Phi[l].Pi.{one}") for one in ("W_1", "W_2", "b_1", "b_2")]
-    package(d, s, f"ffnn_{{Π[{s.index('l')}]}}", names, "Phi[l].Pi")
+    package(d, s, f"ffnn_{{Π[{s.index('l')}]}}", "Phi[l].Pi")
     return "The feedforward network of a block, equation 37, as Figure 9"
 
 
@@ -66,7 +66,7 @@ def _dense_layers(d: Drawing, s: Subject) -> str:
             d.maths(x, 0, f"x_{{{(1, 2, 0, s['n'])[k]}}}", 13, "state", "middle")
             d.line((x, -14), (x, -32))
     column.half = 126
-    column.dims(-5, "d_e", times(s["d_e"]))
+    column.dims(-5, Dims("d_e", times(s["d_e"])))
     column.half = 70
     with d.part(Part("h_0", "concatenate", "box", "h_0"), "concatenation gives h_0"):
         d.rect(-126, -55, 252, 23, "state-wash", "state", 5)
@@ -80,14 +80,12 @@ def _dense_layers(d: Drawing, s: Subject) -> str:
             column.y -= 18
             column.rise(f"h^{{[{L - 1}]}}", "")
             continue
-        below = "n d_e" if l == 1 else "d_h"
-        y = _affine(column, f"Phi[{l}].W", f"Phi[{l}].b", "d_h", below)
+        y = _affine(column, f"Phi[{l}].W", f"Phi[{l}].b")
         d.sign(0, y, "+", 7)
         column.y = y - 7
         column.rise("", "", 16)
         last = l == L
         column.box(str(s["activation"]), f"h[{l}]", times(s["d_h"]), letter="" if last else None)
     d.maths(0, column.y - 5, f"h^{{[{L}]}}", 13, "state", "middle")
-    few = [f"W^{{[{l}]}}, b^{{[{l}]}}" for l in drawn if l]
-    package(d, s, "ffnn_Φ", few, "Phi")
+    package(d, s, "ffnn_Φ", "Phi")
     return f"Figure 9: the feedforward network, {L} dense {'layer' if L == 1 else 'layers'}"

@@ -54,28 +54,30 @@ def gate_figure(d: Drawing, s: Subject, gate: str) -> str:
             "state",
         ),
     )
-    y = 0.0
+    y, most = 0.0, max(1e-9, float(np.abs(v).max()), float(np.abs(held[result]).max()))
     for what, shown, step, values, fill in rows:
-        y = _bars(d, y, what, shown, step, values[units], fill, units) + 26
+        one = 1.0 if fill == "score" else most  # a and c have one scale: a gate never amplifies
+        y = _bars(d, y, what, shown, step, values[units], fill, units, one) + 26
     _diagram(d, -126, 88, rows[0][1], rows[1][1], rows[2][1])
     _sigmoid(d, -126, 272, held[mask][units])
     read = quoted(trace.tokens()[time - 1])
-    head = f"the {gate} gate of layer {s.layer} at {read}"
-    d.text(
-        0,
-        -26,
-        f"{head}: {len(units)} of {width} units, those with the largest entries",
-        11,
-        bold=True,
-    )
-    return f"Figures 21 and 22: {head}"
+    few = f"{len(units)} of {width} units, those with the largest entries"
+    d.text(0, -26, few if len(units) < width else f"all {width} units", 11, "soft")
+    return f"Figures 21 and 22: the {gate} gate of layer {s.layer} at {read}"
 
 
 def _bars(
-    d: Drawing, y: float, what: str, letter: str, step: str, values: Array, fill: str, units: Array
+    d: Drawing,
+    y: float,
+    what: str,
+    letter: str,
+    step: str,
+    values: Array,
+    fill: str,
+    units: Array,
+    most: float,
 ) -> float:
     """Bars up and down from a line, each with its number; where they end."""
-    most = max(1e-9, float(np.abs(values).max())) if fill == "state" else 1.0
     above = HIGH if (values > 0).any() else 8
     below = HIGH if (values < 0).any() else 6
     zero = y + above + 20
@@ -98,6 +100,11 @@ def _bars(
     else:
         drawn()
     d.line((4, zero), (EACH * len(values) + 4, zero), stroke="edge", head=False)
+    for tick, drawn_ in ((most, above == HIGH), (-most, below == HIGH)):
+        if drawn_:
+            at = zero - HIGH * tick / most
+            d.line((0, at), (4, at), stroke="edge", head=False)
+            d.text(-3, at + 3, short(tick), 8, "soft", "end", fixed=True)
     for n, unit in enumerate(units.tolist()):
         d.text(
             n * EACH + 8 + (EACH - 7) / 2,

@@ -3,14 +3,18 @@
 import numpy as np
 
 from vesalius.equations.parameters import Array
-from vesalius.figures.column import Column, package, shape_of
+from vesalius.figures import models
+from vesalius.figures.column import Column, package
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.heat import colour
 from vesalius.figures.rows import Rows
+from vesalius.figures.sets import members
 from vesalius.figures.subject import Subject, times
 
 SIDE = 132
 """Of an image."""
+EMBEDDING = ("E", "b_e", "x_class", "Lambda", "Lambda_s", "Lambda_p")
+"""The parameters that embed an input, of those that a model has."""
 RATIO, SEGMENT = 0.15, 3
 """Of a series: the share that is masked, and the mean length of a masked piece."""
 
@@ -23,9 +27,15 @@ def input_figure(d: Drawing, s: Subject) -> str:
         return _series(d, s)
     rows = Rows(d, s)
     rows.read()
-    sets = ["E", *(["Λ"] if s.has("Lambda") or s.has("Lambda_p") else [])]
-    package(d, s, "H^{[0]}" if "M" in s.symbols else "X = E Ω", sets, "")
+    _package(d, s)
     return f"Figure 25b: {s.words} become embeddings"
+
+
+def _package(d: Drawing, s: Subject) -> None:
+    """The parameters that make the input of the first layer."""
+    normed = ("Xi_e",) if s.symbols.get("variant") == 1 and s.has("Xi_e") else ()
+    used = [path for path in members(s, "theta") if path in (*EMBEDDING, *normed)]
+    package(d, s, "H^{[0]}" if "M" in s.symbols else "X = E Ω", "input", used)
 
 
 def _image(d: Drawing, s: Subject) -> str:
@@ -59,20 +69,15 @@ def _image(d: Drawing, s: Subject) -> str:
             _pixels(d, pixels[r * p : r * p + p, c * p : c * p + p], x - 19, y - 38, 38, pixels)
         d.rect(x - 19, y - 38, 38, 38, "none" if pixels is not None else "score-wash", "score", 0)
         d.maths(x + 24, y - 15, f"P_{{{number}}}", 12)
-    y -= 38
     rows = Rows(d, s)
-    rows.all = [(str(n) if n else "", x) for n, x in zip(numbers, places, strict=True)]
-    rows.places = [(n, x) for n, x in rows.all if n]
-    rows.side.half = 84 * 2 + 56
-    rows.y = y
-    rows.arrows()
-    rows.vectors("ω", "Omega", "ink", "P²C")
-    rows.arrows()
-    rows.boxes("E", "E", shape_of(s, "E", "d_e", "P²C"))
-    rows.side.set(rows.y + 12, "b_e", rows.side.half + 56)
-    rows.arrows()
-    rows.vectors("x", "X_0", shape="d_e")
-    package(d, s, "X = E Ω + b_e", ["E", "b_e"], "")
+    names = [str(number + 1) if number else "" for number in numbers]
+    rows.all = [("1", places[0] - 96), *zip(names, places, strict=True)]
+    rows.places = [(name, x) for name, x in rows.all if name]
+    rows.side.half = 84 * 2 + 96 + 44
+    rows.y = y - 38
+    rows.arrows(only=[name for name, _ in rows.places[1:]])
+    rows.embed()
+    _package(d, s)
     return "Figure 25a: an image becomes patches, and patches embeddings"
 
 
@@ -132,16 +137,10 @@ def _series(d: Drawing, s: Subject) -> str:
         9.5,
         "soft",
     )
-    d.line((0, top), (0, top - 16))
-    d.maths(8, top - 5, "Ω", 12)
-    d.rect(-70, top - 40, 140, 24)
-    d.maths(0, top - 24, "E Ω + b_e", 12.5, "parameter", "middle")
-    with d.part(Part("X_0", "projection", "box", "X_0"), "gives X_0"):
-        d.line((0, top - 40), (0, top - 58))
-        d.maths(0, top - 64, "X_0", 13, "state", "middle")
-    column = Column(d, s, half=max(70.0, -left + 8))
-    column.dims(top - 28, *shape_of(s, "E", "d_e", "C"))
-    column.set(top - 28, "E")
-    column.set(top - 28, "b_e", column.half + 62)
-    package(d, s, "x_i = E ω_i + b_e", ["E", "b_e"], "")
+    column = Column(d, s)
+    column.y = top
+    column.rise("Ω", times(s["C"], s.n), fill="ink")
+    models.project_series(column)
+    models.add_positions(column)
+    _package(d, s)
     return "Figure 26: how a series is masked, and becomes embeddings"

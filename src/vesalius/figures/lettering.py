@@ -56,6 +56,18 @@ def wide(text: str, size: float) -> float:
     return units * size
 
 
+def broken(text: str, size: float, most: float) -> list[str]:
+    """A sentence in lines no wider than ``most``, broken between words."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and wide(longer, size) <= most:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def visible(token: str, most: int = 12) -> str:
     """A token that can be seen: blanks and line ends have signs, what cannot be printed too."""
     signs = {"\n": "↵", "\t": "⇥", "\r": "␍"}

@@ -4,11 +4,13 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from vesalius.figures import recurrent
 from vesalius.figures.blocks import FRAMED, block, norm_name
-from vesalius.figures.column import GAP, LOW, Column, shape_of
+from vesalius.figures.column import GAP, LOW, Column
 from vesalius.figures.drawing import Drawing, Part
+from vesalius.figures.sets import Dims, dims
 from vesalius.figures.subject import Subject, times
 
 NUMBER = "16"
@@ -17,10 +19,11 @@ NUMBER = "16"
 
 def model_figure(d: Drawing, s: Subject) -> str:
     """The whole model, from what it reads to what it gives."""
+    s = replace(s, layer=1) if s["L"] == 1 else s
     column = Column(d, s)
     _read(column)
     if "M" in s.symbols:
-        _positions(column)
+        add_positions(column)
         _layers(column, lambda: block(column, _layer_name(s, "block")))
         _after(column)
     elif s.family.window:
@@ -38,7 +41,7 @@ def model_figure(d: Drawing, s: Subject) -> str:
         d.maths(right, low - 16, "θ", 12.5, "parameter", "end", underlined=True)
         d.text(right, low - 2, f"{total:,}", 9, "soft", "end", fixed=True)
     number = s.family.figures.get("model", NUMBER)
-    return f"{s.name}, {s.family.title}, as Figure {number}"
+    return f"The whole model, as Figure {number}"
 
 
 def _layer_name(s: Subject, what: str) -> str:
@@ -53,26 +56,32 @@ def _read(column: Column) -> None:
         patches = (s["n"] - 1, s["P2C"])
         column.begin("I", times(s["H"], s["H"], s["C"]))
         column.box("patches", "Omega", times(*patches[::-1]))
-        dims = shape_of(s, "E", "d_e", "P²C")
-        column.box("projection", "X_0", times(s["d_e"], patches[0]), path="E", dims=dims)
+        column.box("projection", "X_0", times(s["d_e"], patches[0]), path="E", dims=dims(s, "E"))
         _bias(column, "b_e")
-        column.box("class token first", "X", wide, path="x_class", dims=("d_e", times(s["d_e"])))
+        column.box("class token first", "X", wide, path="x_class", dims=dims(s, "x_class"))
     elif s.family.by_channel:
         column.begin("Ω", times(s["C"], s["tau"]))
         column.box("instance norm", "Omega_n", times(s["C"], s["tau"]))
         if s.has("Xi_r"):
             column.box("gain", "Omega_bar", times(s["C"], s["tau"]), path="Xi_r")
         column.box("patches", "Omega_p", times(s["P"], s.n))
-        column.box("projection", "X", wide, path="E", dims=shape_of(s, "E", "d_e", "P"))
+        column.box("projection", "X", wide, path="E", dims=dims(s, "E"))
         _bias(column, "b_e")
     elif s.family.reads == "series":
         column.begin("Ω", times(s["C"], s.n), s.given, s.given)
-        column.box("projection", "X_0", wide, path="E", dims=shape_of(s, "E", "d_e", "C"))
-        _bias(column, "b_e")
-        column.box("× √d_e", "X", wide, maths=True)
+        project_series(column)
     else:
         column.begin("Ω", times(s["V"], s.n))
-        column.box("embedding", "X", wide, path="E", dims=shape_of(s, "E", "d_e", "|V|"))
+        column.box("embedding", "X", wide, path="E", dims=dims(s, "E"))
+
+
+def project_series(column: Column) -> None:
+    """Every time step as a vector, scaled as TST's authors have it."""
+    s = column.subject
+    wide = times(s["d_e"], s.n)
+    column.box("projection", "X_0", wide, path="E", dims=dims(s, "E"))
+    _bias(column, "b_e")
+    column.box("× √d_e", "X", wide, maths=True)
 
 
 def _bias(column: Column, path: str) -> None:
@@ -80,7 +89,8 @@ def _bias(column: Column, path: str) -> None:
     column.set(column.y + GAP + LOW / 2, path, column.x + column.half + 56)
 
 
-def _positions(column: Column) -> None:
+def add_positions(column: Column) -> None:
+    """From X to H[0]: positions, segments where there are any, a normalisation in variant 1."""
     s = column.subject
     wide = times(s["d_e"], s.n)
     bert = s.has("Lambda_p")
@@ -95,37 +105,52 @@ def _positions(column: Column) -> None:
     else:
         column.from_right(y, "Lambda", "Λ, fixed")
         if s.has("Lambda"):
-            column.dims(y, *shape_of(s, "Lambda", "d_e", "n"))
+            column.dims(y, dims(s, "Lambda"))
     if normed:
-        column.box(norm_name(s), "H[0]", wide, path="Xi_e", dims=("d_e", times(s["d_e"])))
+        column.box(norm_name(s), "H[0]", wide, path="Xi_e", dims=dims(s, "Xi_e.alpha"))
 
 
 def _layers(column: Column, draw: Callable[[], None]) -> None:
-    """One layer opened, and what lies below and above it."""
+    """One layer opened, between those below and above it, which are dots."""
     s = column.subject
-    below = 0 if s.layer is None else s.layer - 1
-    above = 0 if s.layer is None else s["L"] - s.layer
-    _more(column, 1, below, below)
+    L, l = s["L"], s.layer
+    if l is None:
+        _more(column, "1", "l − 1", "l−1")
+        draw()
+        _more(column, "l + 1", str(L), str(L))
+        return
+    if l > 1:
+        _more(column, "1", str(l - 1), str(l - 1), l - 1)
     draw()
-    _more(column, s["L"] - above + 1, s["L"], s["L"] - above + 1)
-    if not above:
+    if l < L:
+        _more(column, str(l + 1), str(L), str(L), l + 1)
+    else:
         column.rise("", "", 18)
 
 
-def _more(column: Column, first: int, last: int, next_: int) -> None:
-    """Layers that are not drawn; a page goes to the next of them."""
+def _more(column: Column, first: str, last: str, given: str, next_: int = 0) -> None:
+    """Layers that are not drawn, and what the last of them gives; a page goes to the next."""
     s, d = column.subject, column.drawing
-    if last < first or s.layer is None:
-        return
     what = "block" if "M" in s.symbols else "layer"
-    said = f"{what} {first}" if first == last else f"{what}s {first}–{last}"
-    with d.part(
-        Part(f"Phi[{next_}]", said, "more", parameters=f"Phi[{next_}]"), f"go to {what} {next_}"
-    ):
-        d.dots(column.x, column.y - 6)
-        d.text(column.x + 10, column.y - 2.5, said, 9.5, "soft")
-    column.y -= 14
-    column.rise("", "", 18)
+    said = f"{what} {first}" if first == last else f"{what}s {first} to {last}"
+
+    def drawn() -> None:
+        d.dots(column.x, column.y - 8)
+        d.text(column.x + 10, column.y - 4.5, said, 9.5, "soft")
+
+    if next_:
+        name = f"Phi[{next_}]"
+        with d.part(Part(name, said, "more", parameters=name), f"go to {what} {next_}"):
+            drawn()
+    else:
+        drawn()
+    column.y -= 16
+    gap = GAP + (10 if first != "1" else 0)  # heads branch off above the last layer
+    if "M" in s.symbols:
+        column.rise(f"H^{{[{given}]}}", times(s["d_e"], s.n), gap)
+    else:
+        step = f"h[{given}]" if s.family.window else s.at(f"h[{given},i]")
+        column.rise(s.state(step), times(s["d_h" if s.family.window else "d_o"]), gap)
 
 
 def _dense(column: Column) -> None:
@@ -134,10 +159,9 @@ def _dense(column: Column) -> None:
     bottom = column.y
     column.framed = FRAMED
     column.rise("", "", 12)
-    columns = ("n d_e", s["n"] * s["d_e"]) if (s.layer or s["L"]) == 1 else ("d_h", s["d_h"])
-    dims = (f"d_h × {columns[0]}", times(s["d_h"], columns[1]))
     label = f"dense, {s['activation']}"
-    column.box(label, "h[l]", times(s["d_h"]), path="Phi[l]", dims=dims, gap=GAP + 15)
+    wide, of = times(s["d_h"]), dims(s, "Phi[l].W")
+    column.box(label, "h[l]", wide, path="Phi[l]", dims=of, gap=GAP + 15)
     column.framed = 0
     column.frame(bottom, _layer_name(s, "layer"))
 
@@ -146,11 +170,7 @@ def _words(column: Column, logits: str, odds: str, shape: str) -> None:
     """From the last states to a distribution over the vocabulary."""
     s = column.subject
     if s.has("U"):
-        u = s.shape("U") or ()
-        inner = "d_e" if "M" in s.symbols else "d_h" if s.family.window else "d_o"
-        column.box(
-            "logits", logits, shape, path="U", dims=(f"|V| × {inner}", times(*u)), fill="output"
-        )
+        column.box("logits", logits, shape, path="U", dims=dims(s, "U"), fill="output")
     else:
         y = column.box("logits", logits, shape, fill="output")
         column.drawing.maths(column.x + column.half + 8, y + 4, "E^T, tied", 11, "soft")
@@ -179,7 +199,8 @@ def _after(column: Column) -> None:
     if s.has("Lambda_s"):
         return _bert_heads(column, wide)
     if s["variant"] == 2:
-        column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=("d_e", times(s["d_e"])))
+        gain, gap = dims(s, "Xi_e.alpha"), GAP + 10 * s.has("W_Y")
+        column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=gain, gap=gap)
     if s.has("W_Y"):
         _labels(column)
     return _words(column, "Z", "Y_hat", times(s["V_U"], s.n))
@@ -194,7 +215,8 @@ def _labels(column: Column) -> None:
 
 def _image_heads(column: Column, wide: str) -> None:
     s = column.subject
-    column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=("d_e", times(s["d_e"])))
+    gain, gap = dims(s, "Xi_e.alpha"), GAP + 10 * s.has("Pi_R")
+    column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=gain, gap=gap)
     side = []
     if s.has("Pi_C"):
         side.append(("pooler", "h_C", "Pi_C"))
@@ -202,13 +224,12 @@ def _image_heads(column: Column, wide: str) -> None:
         side.append(("class head", "z", "Pi_Y"))
     _side(column, side)
     if s.has("Pi_R"):
-        shape, dims = times(s["P2C"], s["n"] - 1), ("P²C × d_e", times(s["P2C"], s["d_e"]))
-        dims = ("", "") if side else dims
-        column.box("restore patches", "Omega_hat", shape, path="Pi_R", dims=dims, letter="")
+        shape, of = times(s["P2C"], s["n"] - 1), Dims() if side else dims(s, "Pi_R.W")
+        column.box("restore patches", "Omega_hat", shape, path="Pi_R", dims=of, letter="")
         _end(column, "Omega_hat")
     elif s.has("Pi_Y"):
-        dims = ("", "") if side else ("|Y| × d_e", times(s["Y"], s["d_e"]))
-        column.box("class head", "z", times(s["Y"]), path="Pi_Y", dims=dims, letter="")
+        of = Dims() if side else dims(s, "Pi_Y.W")
+        column.box("class head", "z", times(s["Y"]), path="Pi_Y", dims=of, letter="")
         _end(column, "z")
 
 
@@ -216,14 +237,12 @@ def _series_head(column: Column, wide: str) -> None:
     s = column.subject
     column.box(str(s["activation"]), "H_e", wide)
     if s["series"]:
-        dims = shape_of(s, "Pi_Y.W", "C", "d_e")
-        column.box(
-            "output layer", "Omega_hat", times(s["C"], s.n), path="Pi_Y", dims=dims, letter=""
-        )
+        of = dims(s, "Pi_Y.W")
+        column.box("output layer", "Omega_hat", times(s["C"], s.n), path="Pi_Y", dims=of, letter="")
         return _end(column, "Omega_hat")
     column.box("concatenate", "h_0", times(s["n"] * s["d_e"]))
-    dims = shape_of(s, "Pi_Y.W", "|Y|", "n d_e")
-    column.box("output layer", "z", times(s["Y"]), path="Pi_Y", dims=dims, letter="")
+    of = dims(s, "Pi_Y.W")
+    column.box("output layer", "z", times(s["Y"]), path="Pi_Y", dims=of, letter="")
     return _end(column, "z")
 
 
@@ -231,8 +250,8 @@ def _forecast_head(column: Column) -> None:
     """Each channel's states in one vector, and what follows at the level of its series."""
     s = column.subject
     column.box("flatten", "H_f", times(s["nd_e"], s["C"]))
-    dims = shape_of(s, "Pi_Y.W", "T", "n d_e")
-    column.box("output layer", "Y_n", times(s["T"], s["C"]), path="Pi_Y", dims=dims)
+    of = dims(s, "Pi_Y.W")
+    column.box("output layer", "Y_n", times(s["T"], s["C"]), path="Pi_Y", dims=of)
     if s.has("Xi_r"):
         column.box("gain undone", "Y_u", times(s["C"], s["T"]))
     column.box("× σ, + μ", "Omega_hat", times(s["C"], s["T"]), letter="")
@@ -259,8 +278,8 @@ def _bert_heads(column: Column, wide: str) -> None:
         column.box("dense, " + str(s["activation"]), "H_M", wide, path="Pi_M")
         column.box(norm_name(s), "H_O", wide, path="Xi_m")
         y = column.box("logits", "Z", times(s["V"], s.n), fill="output")
-        column.drawing.maths(column.x + column.half + 8, y - 8, "E^T, tied", 11, "soft")
-        column.set(y + 8, "b_E")
+        column.drawing.maths(column.x + column.half + 8, y - 11, "E^T, tied", 11, "soft")
+        column.set(y + 6, "b_E")
         column.box("softmax", "Y_hat", times(s["V"], s.n), letter="")
         return _end(column, "Y_hat")
     column.box("label head", "z", "", path="Pi_Y", letter="")

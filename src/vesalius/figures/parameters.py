@@ -1,18 +1,16 @@
-"""Figure 17: every trainable parameter with its dimensions, from top to bottom; biases in brown."""
+"""Figure 17: every trainable parameter with its dimensions, from top to bottom.
+
+Brown are, as in the paper, the biases of attention that a model may do without.
+"""
 
 import re
-import typing
 from dataclasses import dataclass, field
-from types import NoneType, UnionType
-from typing import Any
 
 from vesalius.figures.drawing import Drawing, Part
-from vesalius.figures.subject import Subject, is_bias, times
+from vesalius.figures.sets import dims, tone
+from vesalius.figures.subject import Subject
 
 ROW, EDGE, WIDE = 19, 10, 330
-NAMES = {"V": "|V|", "V_U": "|V|", "P2C": "P²C", "n_max": "n", "Md_v": "M d_v", "segments": "s"}
-DENSE = {"Pi_C": "d_e d_e", "Pi_M": "d_e d_e", "Pi_N": "2 d_e", "Pi_R": "P²C d_e"}
-"""The dimensions of dense layers, whose own letters are d_out and d_in."""
 
 
 @dataclass
@@ -51,39 +49,12 @@ def tree(s: Subject) -> list[Node]:
     return root.parts
 
 
-def letters(s: Subject, path: str) -> str:
-    """The dimensions of an array in letters, as its annotation says them."""
-    kind: Any = s.family.parameters.get()
-    names = path.split(".")
-    for name in names:
-        hint = typing.get_type_hints(kind)[name.partition("[")[0]]
-        if isinstance(hint, UnionType):
-            hint = next(one for one in typing.get_args(hint) if one is not NoneType)
-        kind = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else hint
-    found: str = kind.dim_str
-    if "d_out" in found:
-        dense = names[-2].partition("[")[0]
-        both = DENSE.get(dense) or _dense(s, names[-2])
-        found = both if found.strip() != "d_out" else both.split()[0]
-    return " × ".join(NAMES.get(one, one.replace("·", " ")) for one in found.split())
-
-
-def _dense(s: Subject, name: str) -> str:
-    if name.startswith("Phi"):
-        return "d_h n·d_e" if name == "Phi[1]" or s["L"] == 1 else "d_h d_h"
-    if s.family.by_channel:
-        return "T n·d_e"
-    if s.family.reads == "series":
-        return "C d_e" if s["series"] else "|Y| n·d_e"
-    return "|Y| d_e"
-
-
 def parameters_figure(d: Drawing, s: Subject) -> str:
     """All sets in frames that contain each other."""
     total = s.count("theta")
     with d.part(Part("theta", "θ", "set", count=total), f"all parameters: {total:,}"):
         d.maths(0, 0, "θ", 16, "parameter")
-        d.text(18, -1, f"{s.name}: {s.family.title}", 11.5, bold=True)
+        d.text(18, -1, "all trainable parameters", 11.5, bold=True)
         d.text(WIDE + 90, -1, f"{total:,}", 11, anchor="end", bold=True, fixed=True)
     y = 12.0
     for node in tree(s):
@@ -107,8 +78,8 @@ def _node(d: Drawing, s: Subject, node: Node, x: float, y: float) -> float:
     part = Part(
         s.at(node.path), s.letter(node.path), "set", parameters=s.at(node.path), count=count
     )
-    fill = "bias" if is_bias(node.path) else "parameter"
     with d.part(part, f"{part.id}: {count:,} parameters"):
+        fill = tone(s, node.path)
         d.maths(x + EDGE, y + 14, s.letter(node.path), 13, fill, underlined=not node.parts)
         if node.parts:
             many = (
@@ -120,16 +91,10 @@ def _node(d: Drawing, s: Subject, node: Node, x: float, y: float) -> float:
                 right - EDGE, y + 14, f"{count:,}{many}", 10, "ink", "end", bold=True, fixed=True
             )
         else:
-            d.maths(150, y + 14, letters(s, node.path), 12, "soft")
-            d.text(
-                WIDE - 40,
-                y + 13.5,
-                times(*(s.shape(node.path) or ())),
-                10,
-                "soft",
-                "end",
-                fixed=True,
-            )
+            found = dims(s, node.path)
+            with d.group("dims", of=part.id):
+                d.maths(150, y + 14, found.letters, 12, "soft")
+                d.text(WIDE - 40, y + 13.5, found.numbers, 10, "soft", "end", fixed=True)
             d.text(right - EDGE, y + 14, f"{count:,}", 10, "ink", "end", fixed=True)
     if not node.parts:
         return y + ROW

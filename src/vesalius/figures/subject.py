@@ -25,17 +25,12 @@ LETTERS = {
     "mu": "μ",
     "alpha": "α",
     "beta": "β",
+    "theta": "θ",
 }
 STATISTICS = (".mean", ".variance")
 """Arrays that are not trained."""
-SUPERSCRIPT = {"Lambda_s", "Lambda_p", "Pi_C", "Pi_M", "Pi_N", "Pi_Y", "Pi_R", "b_E"}
+SUPERSCRIPT = {"Lambda_s", "Lambda_p", "Pi_C", "Pi_M", "Pi_N", "Pi_Y", "Pi_R", "b_E", "W_Y"}
 """Names whose second letter the paper sets high."""
-DENSE = {
-    "Pi_C": ("d_e", "d_e"),
-    "Pi_M": ("d_e", "d_e"),
-    "Pi_N": ("2", "d_e"),
-    "Pi_R": ("P²C", "d_e"),
-}
 
 
 @dataclass(frozen=True)
@@ -84,11 +79,16 @@ class Subject:
         value = {"l": self.layer, "m": self.head}[letter]
         return letter if value is None else str(value)
 
-    def shape(self, path: str) -> tuple[int, ...] | None:
-        """Of an array by its path, or None where the model has no such."""
+    def known(self, path: str) -> str:
+        """The path among ``shapes`` whose array or set has the same size as this one."""
         layer = min(self.layer or self["L"], 2, self["L"])
         path = path.replace("Phi[l]", f"Phi[{layer}]").replace("Psi[m]", "Psi[1]")
-        return self.shapes.get(re.sub(r"Phi\[(?:[3-9]|\d\d+)\]", f"Phi[{min(2, self['L'])}]", path))
+        path = re.sub(r"Psi\[\d+\]", "Psi[1]", path)
+        return re.sub(r"Phi\[(?:[3-9]|\d\d+)\]", f"Phi[{min(2, self['L'])}]", path)
+
+    def shape(self, path: str) -> tuple[int, ...] | None:
+        """Of an array by its path, or None where the model has no such."""
+        return self.shapes.get(self.known(path))
 
     def has(self, path: str) -> bool:
         return self.count(path) > 0
@@ -101,9 +101,7 @@ class Subject:
         if path == "Phi":
             further = self._sum(f"Phi[{min(2, self['L'])}].")
             return self._sum("Phi[1].") + int(self["L"] - 1) * further
-        layer = min(self.layer or self["L"], 2, self["L"])
-        path = path.replace("Phi[l]", f"Phi[{layer}]").replace("Psi[m]", "Psi[1]")
-        path = re.sub(r"Phi\[(?:[3-9]|\d\d+)\]", f"Phi[{min(2, self['L'])}]", path)
+        path = self.known(path)
         exact = self.shapes.get(path)
         return math.prod(exact) if exact is not None else self._sum(f"{path}.")
 
@@ -118,14 +116,16 @@ class Subject:
 
     def letter(self, path: str) -> str:
         """A parameter set as the paper writes it: ``Ξ_1^{[l]}``."""
-        name = path.split(".")[-1]
+        *above, name = path.split(".")
+        if above and name in ("W", "b", "alpha", "beta"):  # α of Ξ_1 is α_1, W of Π^C is W^C
+            name += "".join(above[-1].partition("[")[0].partition("_")[1:])
         layer = re.search(r"Phi\[(\w+)\]", path)
         high = "" if layer is None else f"[{self.at(f'[{layer[1]}]').strip('[]')}]"
         base, _, low = re.sub(r"\[\w+\]$", "", name).partition("_")
         base = LETTERS.get(base, base)
         if name.startswith("Psi["):
             low = self.at(name.replace("Psi", "")).strip("[]")
-        if name.partition("[")[0] in SUPERSCRIPT:
+        if name.partition("[")[0] in SUPERSCRIPT or (above and above[-1] in SUPERSCRIPT):
             return f"{base}^{{{low}}}"
         if path.startswith("Phi[") and low in ("Q", "K", "V", "O", "P", "R", "S"):
             head = self.index("m") if ".Psi" in path else ""
@@ -176,12 +176,6 @@ class Subject:
         return {"pixels": "pixels", "images": "patches", "series": "time steps"}.get(
             self.family.reads, "tokens"
         )
-
-
-def is_bias(path: str) -> bool:
-    """Whether an array is a bias, which has a colour of its own."""
-    name = path.rpartition(".")[2]
-    return name in ("b", "beta") or name.startswith("b_")
 
 
 @cache
