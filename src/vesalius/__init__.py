@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.evaluation import evaluate as evaluate
     from vesalius.examples import example as example
+    from vesalius.explorer.inline import explore as explore
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
     from vesalius.figures import figure as figure
@@ -79,6 +80,7 @@ _NAMES = {
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
     "examples": ("example",),
+    "explorer.inline": ("explore",),
     "families": ("configuration", "random_parameters"),
     "figures": ("figure",),
     "finetuning": ("finetune",),

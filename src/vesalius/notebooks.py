@@ -1,29 +1,29 @@
 """What a model and a trace show of themselves in a notebook: a picture first, tables below.
 
-HTML without scripts and other files. Text takes the notebook's colour and tints let it through, so
-that it can be read on light and on dark.
+HTML without scripts and other files. Colours are the page's, light or dark as the notebook is; text
+takes the notebook's colour, and tints let it through.
 """
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from math import sqrt
 from typing import Any, NamedTuple
 
-from vesalius.views import Part, html
+from vesalius import rasters
+from vesalius.colours import rgb
+from vesalius.views import Part, counted, html
 
-WORDS, TOKENS, HEADS, CELLS = 5, 64, 16, 6000
-"""What is drawn at most: likeliest words, tokens, heads of a layer, cells of attention."""
-PIXELS, APART = 46, 51
-"""The side of a head's picture, and the way from one to the next."""
-FAINT = 0.002
-"""A score that is not drawn."""
-OUTPUT, SCORE = "178, 66, 128", "196, 118, 24"
-TINTS = ("0, 90, 143", "0, 128, 98", "196, 118, 24", "178, 66, 128", "110, 84, 184")
+WORDS, TOKENS, HEADS = 5, 1000, 16
+"""What is drawn at most: likeliest words, the last tokens, heads of a layer."""
+PIXELS = 46
+"""The side of a head's picture."""
+TINTS = ("parameter", "state", "score", "output", "negative")
 STYLE = f"""
 .vesalius {{ max-width: 60em }}
 .vesalius .top {{ font: 600 1.35em/1.3 "Iowan Old Style", Palatino, "Noto Serif", Georgia, serif;
   margin: .1em 0 .4em }}
 .vesalius .top span {{ font: 13px system-ui, sans-serif; opacity: .65; margin-left: .7em }}
+.vesalius .long {{ display: flex; flex-direction: column-reverse; max-height: 13em; overflow: auto;
+  margin-bottom: .7em }}
 .vesalius .chips {{ display: flex; flex-wrap: wrap; gap: 4px; margin: .3em 0 .7em }}
 .vesalius .chips span {{ padding: 2px 8px; border: 1px solid rgba(128, 128, 128, .35);
   border-radius: 7px; white-space: pre; font: 600 14px/1.35 Palatino, Georgia, serif }}
@@ -33,7 +33,7 @@ STYLE = f"""
 .vesalius .bars {{ display: grid; grid-template-columns: auto 9em auto; gap: 3px 10px;
   align-items: center }}
 .vesalius .bars i {{ font: 600 14px Palatino, Georgia, serif; white-space: pre; text-align: right }}
-.vesalius .bars div {{ height: 11px; border-radius: 3px; background: rgba({OUTPUT}, .85) }}
+.vesalius .bars div {{ height: 11px; border-radius: 3px; background: rgba(var(--v-output), .85) }}
 .vesalius .bars span {{ font-variant-numeric: tabular-nums }}
 .vesalius .stack {{ display: flex; gap: 2px; height: 30px; overflow: hidden; border-radius: 7px;
   margin: .4em 0 .3em }}
@@ -45,8 +45,18 @@ STYLE = f"""
 .vesalius summary {{ cursor: pointer; margin: .5em 0 .2em; opacity: .8 }}
 .vesalius figure {{ margin: 0 }}
 .vesalius figcaption {{ opacity: .65; margin-bottom: 3px }}
-.vesalius svg text {{ font: 9.5px system-ui, sans-serif; fill: currentColor; opacity: .65 }}
+.vesalius .heads {{ display: grid; gap: 5px; align-items: center; justify-items: center;
+  justify-content: start }}
+.vesalius .heads span {{ font-size: 10px; opacity: .65 }}
+.vesalius .heads div {{ width: {PIXELS}px; height: {PIXELS}px; border-radius: 3px;
+  outline: 1px solid rgba(128, 128, 128, .4) }}
+.vesalius .heads i {{ display: block; height: 100%; background: rgb(var(--v-score)) }}
+.vesalius img {{ width: {rasters.SIDE}px; image-rendering: pixelated; border-radius: 3px }}
 """
+
+
+CLASSES = "classes"
+"""What the bars of classes are headed by; all others are of tokens."""
 
 
 class Set(NamedTuple):
@@ -77,12 +87,14 @@ def of_trace(
     best: tuple[str, Best],
     heads: Sequence[Head],
     parts: Iterable[Part],
+    image: tuple[Any, int] | None = None,
 ) -> str:
-    """What was read, what comes of it, where every head looks, and all steps.
+    """What was read, what comes of it, where every head looks, and the steps.
 
-    ``given`` is a sentence, or tokens with their bits; ``best`` says where the words are likeliest.
+    ``given`` is a sentence, or tokens with their bits; ``best`` says where the words are likeliest;
+    ``image`` has the values of a picture, and how many of them a patch is wide.
     """
-    drawn = f"{_bars(*best)}{_attention(heads)}"
+    drawn = f"{_image(*image) if image else ''}{_bars(*best)}{_attention(heads)}"
     return _page(
         _top(*title),
         f"<p>{escape(given)}</p>" if isinstance(given, str) else _chips(given),
@@ -100,12 +112,12 @@ def of_model(title: tuple[str, str], sets: Sequence[Set], parts: Sequence[Part])
         many = f" × {one.times}" if one.times > 1 else ""
         said = escape(f"{one.name} {one.symbol}: {one.size:,}{many}, {size / total:.1%}")
         name = escape(one.symbol) if size > 0.06 * total else ""
-        style = f"flex: {size / total:.5f} 1 0; background: rgba({tint}, .38)"
+        style = f"flex: {size / total:.5f} 1 0; background: rgba(var(--v-{tint}), .38)"
         stack.append(f'<span style="{style}" title="{said}">{name}</span>')
         if size < 0.001 * total:
             others += size
         else:
-            key.append(f'<span style="--tint: rgba({tint}, .7)">{said}</span>')
+            key.append(f'<span style="--tint: rgba(var(--v-{tint}), .7)">{said}</span>')
     if others:
         key.append(f'<span style="--tint: rgba(128, 128, 128, .5)">others: {others:,}</span>')
     tables, lines = ([p for p in parts if isinstance(p, str) is kind] for kind in (False, True))
@@ -131,28 +143,39 @@ def _folded(name: str, parts: Iterable[Part]) -> str:
 
 def _visible(token: str) -> str:
     """A token whose blanks and line ends can be seen."""
-    return escape(token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥"))
+    shown = token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
+    return escape("".join(c if c.isprintable() else repr(c)[1:-1] for c in shown))
 
 
 def _chips(tokens: Sequence[tuple[str, float | None]]) -> str:
     """The tokens, deeper where they surprised."""
     told = []
     for token, bits in tokens[-TOKENS:]:
-        style = f"background: rgba({OUTPUT}, {min(0.6, (bits or 0.0) / 18):.2f})"
+        style = f"background: rgba(var(--v-output), {min(0.6, (bits or 0.0) / 18):.2f})"
         below = "" if bits is None else f" <small>{bits:.1f}</small>"
         told.append(f'<span style="{style}">{_visible(token)}{below}</span>')
-    more = "… " if len(tokens) > TOKENS else ""
+    before = len(tokens) - TOKENS
+    more = f"<small>… {counted(before, 'token')} before</small>" if before > 0 else ""
     known = any(bits is not None for _, bits in tokens)
     legend = "<small>bits of surprisal</small>" if known else ""
-    return f'<div class="chips">{more}{"".join(told)}{legend}</div>'
+    chips = f'<div class="chips">{more}{"".join(told)}{legend}</div>'
+    return f'<div class="long">{chips}</div>'  # which begins at its end, where words come next
+
+
+def _image(values: Any, patch: int) -> str:
+    address = rasters.image(values, patch, rgb("score", "dark"))
+    rows, columns = values.shape[0] // patch, values.shape[1] // patch
+    said = f"{rows} × {columns} patches of {patch} × {patch}"
+    return f'<figure><figcaption>{said}</figcaption><img alt="{said}" src="{address}"></figure>'
 
 
 def _bars(where: str, best: Best) -> str:
     if not best:
         return ""
+    shown = escape if where == CLASSES else _visible
     most = max(p for _, _, p in best) or 1.0
     rows = (
-        f"<i>{_visible(name or str(i))}</i>"
+        f"<i>{shown(name or str(i))}</i>"
         f'<div style="width: {max(1.0, 100 * p / most):.1f}%"></div><span>{p:.1%}</span>'
         for i, name, p in best[:WORDS]
     )
@@ -163,35 +186,24 @@ def _bars(where: str, best: Best) -> str:
 def _attention(heads: Sequence[Head]) -> str:
     """Where every head looks: queries downwards, keys across, the last layer on top."""
     drawable = [one for one in heads if one.head <= HEADS]
-    if not drawable or sum(one.scores.size for one in drawable) > CELLS:
+    if not drawable:
         return ""
     layers = sorted({one.layer for one in drawable}, reverse=True)
     across = max(one.head for one in drawable)
-    wide, high = 22 + across * APART, 16 + len(layers) * APART
-    drawn = [
-        f'<text x="{22 + m * APART + PIXELS / 2}" y="10" text-anchor="middle">{m + 1}</text>'
-        for m in range(across)
-    ]
-    for row, layer in enumerate(layers):
-        top = 16 + row * APART
-        drawn.append(f'<text x="12" y="{top + PIXELS / 2 + 3}" text-anchor="end">{layer}</text>')
-        drawn += [_head(one, top) for one in drawable if one.layer == layer]
-    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
-    caption = "<figcaption>attention: heads across, layers upwards</figcaption>"
-    return f"<figure>{caption}<svg {size}>{''.join(drawn)}</svg></figure>"
+    drawn = ["<span></span>", *(f"<span>{m + 1}</span>" for m in range(across))]
+    for layer in layers:
+        drawn.append(f"<span>{layer}</span>")
+        row = {one.head: one for one in drawable if one.layer == layer}
+        drawn += [_head(row[m]) if m in row else "<span></span>" for m in range(1, across + 1)]
+    style = f"grid-template-columns: auto repeat({across}, {PIXELS}px)"
+    grid = f'<div class="heads" style="{style}">{"".join(drawn)}</div>'
+    said = "attention: heads across, layers upwards; in each, queries downwards and keys across"
+    left_out = max(one.head for one in heads) - HEADS
+    said += f"; {counted(left_out, 'more head')} of a layer left out" if left_out > 0 else ""
+    return f"<figure><figcaption>{said}</figcaption>{grid}</figure>"
 
 
-def _head(one: Head, top: float) -> str:
-    left = 22 + (one.head - 1) * APART
-    rows, columns = one.scores.shape
-    down, across = PIXELS / rows, PIXELS / columns
-    cells = "".join(
-        f'<rect x="{left + j * across:.2f}" y="{top + i * down:.2f}" width="{across:.2f}" '
-        f'height="{down:.2f}" fill="rgba({SCORE}, {sqrt(p):.2f})"/>'
-        for i, row in enumerate(one.scores.tolist())
-        for j, p in enumerate(row)
-        if p > FAINT
-    )
-    place = f'x="{left}" y="{top}" width="{PIXELS}" height="{PIXELS}" rx="3"'
-    frame = f'<rect {place} fill="none" stroke="rgba(128, 128, 128, .4)"/>'
-    return f"<g><title>{escape(one.name)}</title>{cells}{frame}</g>"
+def _head(one: Head) -> str:
+    mask = f"url({rasters.scores(one.scores, PIXELS)}) 0 0 / 100% 100%"
+    inside = f'<i style="-webkit-mask: {mask}; mask: {mask}"></i>'
+    return f'<div title="{escape(one.name)}">{inside}</div>'

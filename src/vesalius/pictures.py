@@ -12,19 +12,22 @@ from pathlib import Path
 
 import numpy as np
 
+from vesalius.colours import DARK_NOTEBOOKS, LIGHT_NOTEBOOKS, rgb
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
 from vesalius.views import Shown
 
 CELL, BAR, LETTER = 34, 16, 6.6
 """Pixels: the side of a cell, the height of a bar, the width of a letter at 11 pixels."""
-NEGATIVE, PAPER, POSITIVE = (94, 60, 153), (247, 245, 240), (214, 96, 20)
-SHARE = (0, 90, 143)
+PAPER = (247, 245, 240)
+NEGATIVE, POSITIVE, SHARE = (rgb(name, "light") for name in ("negative", "positive", "parameter"))
 STYLE = (
     ".plate text{font:11px system-ui,sans-serif;fill:currentColor}"
     ".plate .title{font-weight:600;font-size:12px}.plate .faint{opacity:.65}"
     ".plate .cell{fill:#1b1b1b}.plate .light{fill:#fdfcf9}"
     ".plate{color:#1c1e21}@media (prefers-color-scheme:dark){.plate{color:#e6e4df}}"
+    f"{','.join(f'{place} .plate' for place in LIGHT_NOTEBOOKS)}{{color:#1c1e21}}"
+    f"{','.join(f'{place} .plate' for place in DARK_NOTEBOOKS)}{{color:#e6e4df}}"
 )
 """Of pictures alone, also where one stands inside a page."""
 

@@ -29,6 +29,8 @@ from vesalius.views import Part, Shown, Table, counted
 
 SHOWN = 12
 """Names and tokens that the repr of a trace tells."""
+ROWS, LONG = 200, 400
+"""Steps of a table in a notebook, and letters of a text above it."""
 
 
 class Trace(Mapping[str, Array], Shown):
@@ -122,26 +124,45 @@ class Trace(Mapping[str, Array], Shown):
             if step.symbol in ATTENTION and "head" in step.place
         ]
         given = list(bits) if self.ids else self.input()
-        parts = (*self.told(everything=False), *self.outcome(10))
-        return notebooks.of_trace((self.family, size), given, self._asked(), heads, parts)
+        parts = (*self.told(everything=False, most=ROWS), *self.outcome(10))
+        top = (self.family, size)
+        return notebooks.of_trace(top, given, self._asked(), heads, parts, self._image())
+
+    def _image(self) -> tuple[Array, int] | None:
+        """The picture that was read as the model reads it, and how wide its patches are."""
+        if self.model is None or family_of(self.model.config).reads != "images":
+            return None
+        return self.graph.given, int(self.model.config.symbols()["P"])
 
     def _asked(self) -> tuple[str, list[tuple[int, str, float]]]:
         """The likeliest classes or words, and where: masked models are asked at the mask."""
         if self.class_names:
-            return "classes", self.best(10)
+            return notebooks.CLASSES, self.best(10)
         tokens = self.tokens() if "Y_hat" in self else []
         if "[MASK]" not in tokens or self.surprisal()[-1] is not None:
             return "likeliest", self.best(10)
         return "likeliest at [MASK]", self.likeliest(10, tokens.index("[MASK]"))
 
-    def told(self, everything: bool) -> Iterator[Part]:
-        """What was read, and the steps; those inside heads if ``everything`` is wanted."""
-        yield f"{self.family}: {self.input()}"
-        told = zip(self.steps, self.summaries(), strict=True)
-        rows = [pair for pair in told if everything or "head" not in pair[0].place]
-        if rows:
-            yield from overview(rows)
-        if hidden := len(self.steps) - len(rows):
+    def told(self, everything: bool, most: int | None = None) -> Iterator[Part]:
+        """What was read, and the steps; those inside heads if ``everything`` is wanted.
+
+        Of a recurrent model with more than ``most`` of them, those of the last token.
+        """
+        said = self.input()
+        yield f"{self.family}: {said if most is None or len(said) <= LONG else f'…{said[-LONG:]}'}"
+        steps = [step for step in self.steps if everything or "head" not in step.place]
+        hidden = len(self.steps) - len(steps)
+        if most is not None and len(steps) > most:
+            last = max((step.place.get("time", 0) for step in steps), default=0)
+            kept = [step for step in steps if step.place.get("time", last) == last]
+            earlier, steps = len(steps) - len(kept), kept
+        else:
+            earlier = 0
+        if steps:
+            yield from overview([(step, summary_of(step)) for step in steps])
+        if earlier:
+            yield f"{counted(earlier, 'step')} of earlier tokens left out; trace['h[1,1]'] is one"
+        if hidden:
             many = "1 step inside heads is" if hidden == 1 else f"{hidden} steps inside heads are"
             yield f"{many} left out; --only 'mu[1]' shows some"
 

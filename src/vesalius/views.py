@@ -1,13 +1,15 @@
 """What a result shows of itself: lines and tables, said once.
 
-The command line prints them. Here they become HTML for notebooks, without scripts, other files or
-colours, readable on light and on dark. A page with scripts reads JSON in their place:
+The command line prints them. Here they become HTML for notebooks, without scripts or other files;
+the page's colours are variables in it. A page with scripts reads JSON in their place:
 ``Trace.to_json`` and its like.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from vesalius.colours import variables
 
 
 @dataclass(frozen=True)
@@ -57,20 +59,22 @@ class Shown:
         return html(*self.view())
 
 
-STYLE = """
-.vesalius { font: 13px/1.45 system-ui, sans-serif; max-height: 64em; overflow: auto }
-.vesalius table { border-collapse: collapse; margin: .4em 0 .8em; font-size: inherit;
-  color: inherit }
-.vesalius caption { text-align: left; white-space: nowrap; font-weight: 600; padding: .3em .6em }
-.vesalius th, .vesalius td { text-align: left; vertical-align: top; padding: .15em .6em;
-  border: 0; background: none; color: inherit; white-space: pre }
-.vesalius .prose { white-space: pre-wrap; max-width: 32em }
-.vesalius th { font-weight: 600; border-bottom: 1px solid rgba(128, 128, 128, .6) }
-.vesalius tr + tr td { border-top: 1px solid rgba(128, 128, 128, .18) }
-.vesalius .right { text-align: right; font-variant-numeric: tabular-nums }
-.vesalius small { display: block; font-size: 92%; opacity: .65 }
-.vesalius .faint { opacity: .55 }
-.vesalius p { margin: .3em .6em; white-space: pre-wrap }
+STYLE = f"""
+{variables(".vesalius")}
+.vesalius {{ font: 13px/1.45 -apple-system, "Segoe UI", Roboto, "Noto Sans",
+  "Liberation Sans", Arial, system-ui, sans-serif; max-height: 64em; overflow: auto }}
+.vesalius table {{ border-collapse: collapse; margin: .4em 0 .8em; font-size: inherit;
+  color: inherit }}
+.vesalius caption {{ text-align: left; white-space: nowrap; font-weight: 600; padding: .3em .6em }}
+.vesalius th, .vesalius td {{ text-align: left; vertical-align: top; padding: .15em .6em;
+  border: 0; background: none; color: inherit; white-space: pre }}
+.vesalius .prose {{ white-space: pre-wrap; max-width: 32em }}
+.vesalius th {{ font-weight: 600; border-bottom: 1px solid rgb(var(--v-soft)) }}
+.vesalius tr + tr td {{ border-top: 1px solid rgba(var(--v-edge), .5) }}
+.vesalius .right {{ text-align: right; font-variant-numeric: tabular-nums }}
+.vesalius small {{ display: block; font-size: 92%; opacity: .65 }}
+.vesalius .faint {{ opacity: .55 }}
+.vesalius p {{ margin: .3em .6em; white-space: pre-wrap }}
 """
 
 

@@ -4,7 +4,7 @@
    /vit/dissect/mu[3,4]?at=0,24&example=4
    /gpt/dissect/mu[3,4]?at=2,1&vs=gpt&show=b#t=He%20shook%20his&v=He%20opened%20his */
 
-import { isKept } from "./kept";
+import { FILE, isKept } from "./kept";
 import { packed } from "./packing";
 
 /** In the order of their keys; rooms/index.ts opens them. */
@@ -192,7 +192,7 @@ export function written(place: Address): string {
   if (texts[0] && place.second) texts.push(`b=${encodeURIComponent(place.second)}`);
   if (place.vs) texts.push(held("v", "vz", place.vs.text, place.vs.packed));
   const hash = texts.filter(Boolean).join("&");
-  return `${isKept ? "#" : ""}${path}${query.length ? `?${query.join("&")}` : ""}${hash && `#${hash}`}`;
+  return `${isKept ? `${FILE}#` : ""}${path}${query.length ? `?${query.join("&")}` : ""}${hash && `#${hash}`}`;
 }
 
 /** A text in the fragment, as it is or deflated. */

@@ -31,6 +31,9 @@ const block = document.getElementById("kept");
 /** Whether this page is a file with a run in it. */
 export const isKept = block !== null;
 
+/** The file's own address without a fragment: in a notebook's frame, what is relative leads to the notebook. */
+export const FILE = isKept ? location.href.split("#")[0]! : "";
+
 let lines: Promise<Map<string, string>> | null = null;
 let said: About | null = null;
 const posted = new Map<string, Posted>();

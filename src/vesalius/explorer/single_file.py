@@ -37,13 +37,25 @@ def write(
         raise FileNotFoundError(
             f"there is no folder {folder} to write {file.name} in; make it first"
         )
+    text, left = page_of(name, given, model, limit, page, progress)
+    with plain.replacing(file) as place:
+        place.write_text(text, encoding="utf-8", newline="\n")
+    return {"file": str(file), "bytes": len(text.encode()), "left": left}
+
+
+def page_of(
+    name: str,
+    given: Given,
+    model: Model | None = None,
+    limit: int = LIMIT,
+    page: Path = PAGE,
+    progress: Progress = silent,
+) -> tuple[str, list[str]]:
+    """The page with a run of a model, and what was left out."""
     before, after = assembled(page)
     room = (limit - len(before.encode()) - len(after.encode())) // 4 * 3
     kept = keep(entry_of(name, model), given, room, progress)
-    text = f"{before}{base64.b64encode(kept.whole()).decode()}{after}"
-    with plain.replacing(file) as place:
-        place.write_text(text, encoding="utf-8", newline="\n")
-    return {"file": str(file), "bytes": len(text.encode()), "left": kept.left}
+    return f"{before}{base64.b64encode(kept.whole()).decode()}{after}", kept.left
 
 
 def assembled(page: Path = PAGE) -> tuple[str, str]:

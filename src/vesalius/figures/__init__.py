@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vesalius import arguments, naming, pictures
 from vesalius.checkpoints.folders import read_config
+from vesalius.colours import THEMES
 from vesalius.counting import described
 from vesalius.dissection import dissect
 from vesalius.equations.parameters import ParameterSet
@@ -29,7 +30,7 @@ from vesalius.figures import (
     recurrent,
     tokens,
 )
-from vesalius.figures.drawing import THEMES, Drawing, Part
+from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.subject import Subject
 from vesalius.model import loaded
 from vesalius.traces import Trace

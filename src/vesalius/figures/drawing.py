@@ -9,47 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 
+from vesalius.colours import THEMES
 from vesalius.figures.lettering import ACCENTS, BLANK, HAT, broken, number, runs, span, wide
 
-LIGHT = {
-    "paper": "#fdfcf9",
-    "raised": "#ffffff",
-    "ink": "#1d1b17",
-    "soft": "#68645a",
-    "line": "#e5e1d7",
-    "edge": "#cbc6b9",
-    "parameter": "#005a8f",
-    "parameter-wash": "#e6f0f6",
-    "bias": "#7a4a1e",
-    "state": "#00664b",
-    "state-wash": "#eaf3ee",
-    "score": "#8a4b00",
-    "score-wash": "#fbf3e4",
-    "output": "#8e2f63",
-    "output-wash": "#f6e8ef",
-    "negative": "#5e3c99",
-    "positive": "#d66014",
-}
-DARK = {
-    "paper": "#14171a",
-    "raised": "#1b1f23",
-    "ink": "#eceae4",
-    "soft": "#a0a5aa",
-    "line": "#272c31",
-    "edge": "#41484f",
-    "parameter": "#6cb8f0",
-    "parameter-wash": "#14222d",
-    "bias": "#c79a6b",
-    "state": "#4cc79e",
-    "state-wash": "#15231f",
-    "score": "#f0a94a",
-    "score-wash": "#251e14",
-    "output": "#e58bb8",
-    "output-wash": "#2a1c24",
-    "negative": "#a58ad6",
-    "positive": "#f0883e",
-}
-THEMES = {"light": LIGHT, "dark": DARK}
 SANS = "'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, 'DejaVu Sans', sans-serif"
 MATHS = "'STIX Two Text', 'Times New Roman', 'Liberation Serif', 'DejaVu Serif', serif"
 MARGIN = 7

@@ -4,17 +4,13 @@ import math
 
 import numpy as np
 
+from vesalius.colours import rgb
 from vesalius.equations.parameters import Array
-from vesalius.figures.drawing import THEMES, Drawing
+from vesalius.figures.drawing import Drawing
 from vesalius.figures.subject import Subject
 
 CELLS = 24
 """Rows and columns of a small map; larger matrices show the first."""
-
-
-def rgb(name: str, theme: str) -> tuple[int, int, int]:
-    text = THEMES[theme][name]
-    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def colour(
