@@ -136,6 +136,7 @@ def test_the_public_names_are_those():
         "errors",
         "evaluate",
         "example",
+        "explore",
         "families",
         "figure",
         "fill",

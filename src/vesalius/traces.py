@@ -130,9 +130,10 @@ class Trace(Mapping[str, Array], Shown):
 
     def _image(self) -> tuple[Array, int] | None:
         """The picture that was read as the model reads it, and how wide its patches are."""
-        if self.model is None or family_of(self.model.config).reads != "images":
+        given = self.graph.given
+        if self.model is None or given is None or family_of(self.model.config).reads != "images":
             return None
-        return self.graph.given, int(self.model.config.symbols()["P"])
+        return given, int(self.model.config.symbols()["P"])
 
     def _asked(self) -> tuple[str, list[tuple[int, str, float]]]:
         """The likeliest classes or words, and where: masked models are asked at the mask."""

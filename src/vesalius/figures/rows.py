@@ -231,8 +231,8 @@ class Rows:
             self.boxes("U", "U", dims(s, "U"))
         else:
             of = dims(s, "E")
-            turned = (" × ".join(reversed(one.split(" × "))) for one in of[:2])
-            self.boxes("E^T", "", Dims(*turned, of.of))
+            letters, numbers = (" × ".join(reversed(one.split(" × "))) for one in of[:2])
+            self.boxes("E^T", "", Dims(letters, numbers, of.of))
         for bias in ("b_U", "b_E"):
             if s.has(bias):
                 self.side.set(self.y + 12, bias, self.side.half + (60 if s.has("U") else 8))
