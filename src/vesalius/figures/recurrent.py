@@ -35,8 +35,8 @@ def cell_in_model(column: Column, label: str) -> None:
     d.text(left + 9, out + 15, label, 9.5, "state", bold=True)
     column.y, column.half = out, HALF
     column.set(base - 58, "Phi[l]")
-    column.dims(base - (66 if is_lstm(s) else 36), weights(s, "Phi[l]"))
     column.half = half
+    column.dims(base + 10, weights(s, "Phi[l]"))  # below, since a page's pane is narrow
 
 
 def _before(s: Subject, letter: str) -> str:
