@@ -1,6 +1,7 @@
 """What a logit is owed to: parts that sum to it, for every family and kind of target."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,16 @@ def test_parts_sum_to_the_target_in_double_precision(name, neurons):
     found = attribute(trace(name, double=True), neurons=neurons)
     assert abs(found.difference) < 1e-10
     assert found.value == trace(name, double=True)[found.target.step][found.target.cells[0][0]]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rounding_alone_parts_them_and_more_than_that_is_found_out(name):
+    found = attribute(trace(name))
+    assert found.agrees
+    assert "rounding allows" in "\n".join(map(str, found.view()))
+    spoilt = replace(found, value=1.01 * found.value)
+    assert not spoilt.agrees
+    assert "which rounding does not explain" in "\n".join(map(str, spoilt.view()))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

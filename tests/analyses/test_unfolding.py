@@ -1,5 +1,8 @@
 """How numbers are made: every recorded step of every family has a rule, and its terms make it."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from analyses.lively import FAMILIES, given, specimen, trace
@@ -25,13 +28,7 @@ def test_the_terms_of_every_step_sum_to_its_value(name, many):
     for seed, step in enumerate(trace(name).steps):
         for at in cells(np.asarray(step.value), seed, many):
             found = unfold(trace(name), step.name, *at, top=2)
-            # A product of two numbers that were rounded themselves is the least there is.
-            rounding = max(2, found.count) * 2.0**-23 * found.sizes
-            if found.outer == "softmax":  # an error of the sum is a relative one of its exponential
-                rounding = found.value * (1e-5 + rounding) + 1e-37
-            elif found.outer or found.notes:
-                rounding = 1e-5 * max(abs(found.value), found.sizes)
-            assert found.computed == found.value or abs(found.difference) <= rounding, found
+            assert found.agrees, (found, found.difference, found.bound)
 
 
 @pytest.mark.parametrize("many", [FEW, MANY])
@@ -40,9 +37,55 @@ def test_in_double_precision_they_do_so_within_a_millionth_of_a_millionth(name, 
     for seed, step in enumerate(trace(name, double=True).steps):
         for at in cells(np.asarray(step.value), seed, many):
             found = unfold(trace(name, double=True), step.name, *at, top=2)
-            assert found.computed == found.value or abs(found.difference) <= 1e-12 * max(
-                1.0, found.sizes
-            ), found
+            assert found.agrees, (found, found.difference, found.bound)
+
+
+def squared_from(found, x):
+    return (x - found.notes["mean"]) ** 2
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_a_term_shows_multiplies_to_it(name):
+    """Numbers that a term is made of, and what is done to them: nothing is left unsaid."""
+    for seed, step in enumerate(trace(name).steps):
+        (at,) = cells(np.asarray(step.value), seed, 1)
+        found = unfold(trace(name), step.name, *at, top=4)
+        through = {
+            "": lambda x: x,
+            "tanh(·)": np.tanh,
+            "(1 − ·)": lambda x: 1 - x,
+            "(· − μ)²": partial(squared_from, found),
+        }
+        for term in found.terms:
+            product = np.prod([through[factor.function](factor.value) for factor in term.factors])
+            assert product == pytest.approx(term.value, rel=1e-12) or np.isinf(term.value), found
+
+
+def test_a_score_names_the_factor_of_its_products():
+    found, d_k = unfold(trace("gpt"), "mu[3,3]", 2, 1), trace("gpt")["q[3,3]"].shape[1]
+    factor = found.terms[0].factors[-1]
+    assert (factor.kind, factor.name, factor.value) == ("constant", "1/√d_k", 1 / d_k**0.5)
+    assert str(found.terms[0]).endswith(" · 1/√d_k")
+    assert r"\sqrt{d_k}" in found.equation.latex
+    assert "/ √d_k" in found.equation.plain
+    assert "E17" in [erratum.number for erratum in found.equation.errata]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_value_that_is_not_the_sum_of_its_terms_is_found_out(name):
+    """A hundredth of the step's largest number is far beyond what rounding can do."""
+    wrong = vs.dissect(specimen(name), given(name))
+    for seed, step in enumerate(wrong.steps):
+        value = np.asarray(step.value)
+        (at,) = cells(value, seed, 1)
+        found = unfold(wrong, step.name, *at)
+        more = 0.01 * float(np.abs(value[np.isfinite(value)]).max())
+        if not more or not np.isfinite(found.value):
+            continue
+        spoilt = replace(found, value=found.value + more)
+        assert found.agrees
+        assert not spoilt.agrees, (spoilt, spoilt.difference, spoilt.bound)
+        assert "rounding does not explain" in "\n".join(map(str, spoilt.view()))
 
 
 def test_the_largest_terms_come_first_and_the_others_are_one_sum():
@@ -131,6 +174,11 @@ def test_what_was_edited_says_so():
     edited = vs.dissect("gpt", "He shook his", edit={"P[3,4]": lambda P: 0 * P})
     assert unfold(edited, "P[3,4]", 0, 0).edited
     assert not unfold(edited, "A[3]", 0, 0).edited
+    assert "it is not the sum of these terms" in "\n".join(
+        map(str, unfold(edited, "P[3,4]", 0, 0).view())
+    )
+    held = vs.dissect("lstm", "He shook his", edit={"c[2,3](5)": vs.zero})
+    assert [unfold(held, "c[2,3]", unit).edited for unit in (4, 5, 6)] == [False, True, False]
     assert abs(unfold(edited, "A[3]", 0, 0).difference) < 1e-4
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments, pictures
-from vesalius.analyses import targets
+from vesalius.analyses import rounding, targets
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
@@ -58,6 +58,8 @@ class Attribution(Pictured):
     """The target in this run."""
     parts: list[Part]
     """The largest by size first."""
+    bound: float
+    """How far rounding alone can bring the sum of the parts from the value."""
     probability: float | None = None
 
     @property
@@ -68,6 +70,11 @@ class Attribution(Pictured):
     def difference(self) -> float:
         """The sum of the parts minus the value."""
         return self.total - self.value
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the parts sum to the value, but for rounding."""
+        return rounding.agrees(self.difference, self.bound)
 
     def __getitem__(self, name: str) -> float:
         """The share of a part by its name."""
@@ -88,7 +95,7 @@ class Attribution(Pictured):
         yield self._headline()
         rows = [(part.name, f"{part.share:+.6g}", part.what) for part in self.parts]
         yield Table(("part", "share", "what it is"), rows, right=(1,), prose=(2,))
-        yield f"the sum of the parts minus the value: {self.difference:.1e}"
+        yield f"the sum of the parts {rounding.verdict(self.difference, self.bound)}"
 
     def first(self, count: int) -> "Attribution":
         """The largest parts, and the others as one."""
@@ -113,6 +120,8 @@ class Attribution(Pictured):
             "parts": [part.to_json() for part in self.parts],
             "sum": self.total,
             "difference": self.difference,
+            "bound": self.bound,
+            "agrees": self.agrees,
         }
 
 
@@ -141,6 +150,7 @@ def attribute(
         G[cell] = weight
     covectors, shares = {wanted.step: G}, dict[str, float]()
     parts: list[Part] = []
+    most = 0.0
     for step in reversed(trace.steps):
         held = covectors.pop(step.name, None)
         if held is None:
@@ -154,6 +164,7 @@ def attribute(
             continue
         if step.name in trace.steps.edited:
             parts += _put(trace, step, held, pulled)
+        most += _rounded(trace, step, pulled)
         for name, more in pulled.covectors.items():
             before = covectors.get(name)
             covectors[name] = more if before is None else before + more
@@ -162,7 +173,7 @@ def attribute(
             shares[timed] = shares.get(timed, 0.0) + share
     parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
     parts.sort(key=lambda part: -abs(part.share))
-    return Attribution(wanted, wanted.of(value), parts, wanted.probability(value))
+    return Attribution(wanted, wanted.of(value), parts, most, wanted.probability(value))
 
 
 def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:
@@ -175,6 +186,15 @@ def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:
     share = float(cells.sum()) - made
     if abs(share) > ROUNDING * np.abs(cells).sum():
         yield Part(f"{step.name} edited", share, f"what was put in the place of {step.name}")
+
+
+def _rounded(trace: Trace, step: Step, pulled: Pulled) -> float:
+    """How far the target can be off because this step's sum was rounded."""
+    count, sizes = 1, math.fsum(map(abs, pulled.constants.values()))
+    for name, more in pulled.covectors.items():
+        count = max(count, len(more))
+        sizes += float(np.abs(more * np.asarray(trace[name]).reshape(more.shape)).sum())
+    return rounding.bound(count, sizes, rounding.precision(step.value))
 
 
 def _is_part(trace: Trace, step: Step, target: str, neurons: bool) -> bool:

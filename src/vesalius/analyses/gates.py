@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments, pictures
+from vesalius.analyses import rounding
 from vesalius.equations.parameters import Array, Elman
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.families import FAMILIES
@@ -44,6 +45,13 @@ class Written(Pictured):
     """The share of it that is left: the product of all forget gates since."""
     value: float
     """What the trace holds."""
+    bound: float
+    """How far rounding alone can bring the sum over time from it."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the sum over time is the stored value, but for rounding."""
+        return rounding.agrees(self.difference, self.bound)
 
     @property
     def shares(self) -> list[float]:
@@ -80,9 +88,8 @@ class Written(Pictured):
             for numbers in [(self.added[i], self.kept[i], self.shares[i])]
         ]
         yield Table(("", "token", "wrote", "kept", "left"), rows, right=(0, 2, 3, 4))
-        yield f"the sum over {counted(len(self.shares), 'token')} minus the stored value: " + (
-            f"{self.difference:.1e}"
-        )
+        verdict = rounding.verdict(self.difference, self.bound)
+        yield f"the sum over {counted(len(self.shares), 'token')} {verdict}"
 
     def picture(self) -> str:
         """What is left of each token, as bars in SVG."""
@@ -101,6 +108,8 @@ class Written(Pictured):
             "value": self.value,
             "sum": self.total,
             "difference": self.difference,
+            "bound": self.bound,
+            "agrees": self.agrees,
         }
 
 
@@ -187,6 +196,7 @@ class Gates(Pictured):
                 whole = not math.isclose(k[t], before, rel_tol=1e-5, abs_tol=1e-30)
                 d[t], p[t] = (c[t], 0.0) if whole else (c[t] - k[t], p[t])
         since = np.append(np.cumprod(p[:0:-1])[::-1], 1.0)
+        sizes, epsilon = float(np.abs(d * since).sum()), rounding.precision(self.values["c"])
         return Written(
             self.layer,
             unit,
@@ -195,6 +205,7 @@ class Gates(Pictured):
             d.tolist(),
             since.tolist(),
             float(c[at]),
+            rounding.bound(at + 1, sizes, epsilon),
         )
 
     def __repr__(self) -> str:

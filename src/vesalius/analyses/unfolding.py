@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from vesalius import arguments
+from vesalius.analyses import rounding
 from vesalius.checkpoints.locations import Location
 from vesalius.equations import Equation
 from vesalius.equations.references import Group, Index, Operand
@@ -38,18 +39,25 @@ class Factor:
     name: str
     at: tuple[int, ...]
     value: float
+    """As it stands there, before the function."""
     location: Location | None = None
     """Of a parameter: where it stands in the model's file, if it came from one."""
+    function: str = ""
+    """What the term takes of the number, with a dot in its place, as ``tanh(·)``; or nothing."""
 
     def __str__(self) -> str:
         if self.kind == "constant":
             return self.name
-        return f"{self.name}({', '.join(map(str, self.at))})"
+        return self.through(f"{self.name}({', '.join(map(str, self.at))})")
+
+    def through(self, text: str) -> str:
+        """The text, inside the function if there is one."""
+        return self.function.replace("·", text) if self.function else text
 
     def to_json(self) -> dict[str, Any]:
         location = None if self.location is None else self.location.to_json()
         told = {"kind": self.kind, "name": self.name, "at": list(self.at), "value": self.value}
-        return {**told, "location": location}
+        return {**told, "location": location, "function": self.function}
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,13 @@ class Term:
 
     value: float
     factors: tuple[Factor, ...]
-    scale: float = 1.0
 
     def __str__(self) -> str:
         return " · ".join(map(str, self.factors))
 
     def to_json(self) -> dict[str, Any]:
         factors = [factor.to_json() for factor in self.factors]
-        return {"value": self.value, "scale": self.scale, "factors": factors}
+        return {"value": self.value, "factors": factors}
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,8 @@ class Unfolding(Shown):
     """How many terms are not among them."""
     rest: float
     """Their sum."""
-    sizes: float
-    """The sum of the sizes of all terms, which rounding is to be measured by."""
+    bound: float
+    """How far rounding alone can bring what the terms give from the stored value."""
     outer: str
     """The function of the sum, or nothing."""
     computed: float
@@ -127,6 +134,11 @@ class Unfolding(Shown):
         return 0.0 if self.computed == self.value else self.computed - self.value
 
     @property
+    def agrees(self) -> bool:
+        """Whether the terms make the stored value, but for rounding."""
+        return rounding.agrees(self.difference, self.bound)
+
+    @property
     def count(self) -> int:
         return len(self.terms) + self.others
 
@@ -146,7 +158,12 @@ class Unfolding(Shown):
             rows.append((f"{self.rest:+.6g}", f"{self.others:,} others", ""))
         yield Table(("term", "of", "numbers"), rows, right=(0,))
         function = f"; {self.outer} of it is {self.computed:.6g}" if self.outer else ""
-        yield f"sum {self.total:.6g}{function}; minus the stored value {self.difference:.1e}"
+        if self.edited:
+            yield f"sum {self.total:.6g}{function}"
+            yield "This value was replaced on the way: it is not the sum of these terms."
+        else:
+            verdict = rounding.verdict(self.difference, self.bound)
+            yield f"sum {self.total:.6g}{function}; {verdict}"
         weights = [f.location for t in self.terms for f in t.factors if f.location is not None]
         if weights:
             yield f"the first weight is {weights[0]}"
@@ -155,8 +172,6 @@ class Unfolding(Shown):
         if self.rivals:
             told = ", ".join(f"{where}: {number:.4g}" for where, number in self.rivals)
             yield f"largest sums under the softmax, by place: {told}"
-        if self.edited:
-            yield "This value was replaced on the way: its terms are of the value before."
 
     def to_json(self) -> dict[str, Any]:
         """The number, its terms with their operands, and what they leave unexplained."""
@@ -172,6 +187,8 @@ class Unfolding(Shown):
             "outer": self.outer,
             "computed": self.computed,
             "difference": self.difference,
+            "bound": self.bound,
+            "agrees": self.agrees,
             "notes": self.notes,
             "rivals": [{"at": at, "sum": number} for at, number in self.rivals],
             "curve": None if self.curve is None else self.curve.to_json(),
@@ -203,22 +220,39 @@ def unfold(trace: Trace, step: str, *at: int, top: int = SHOWN) -> Unfolding:
     if made.rivals is not None:
         best = np.argsort(-made.rivals, kind="stable")[:3]
         rivals = [(int(k), float(made.rivals[k])) for k in best]
+    stored, computed = float(value[cell]), made.apply(total)
+    most = _bound(made, flat, total, rounding.precision(value), stored)
+    replaced = step in trace.steps.edited and not (
+        computed == stored or rounding.agrees(computed - stored, most)
+    )
     return Unfolding(
         step=step,
         at=cell,
         equation=found.equation,
-        value=float(value[cell]),
+        value=stored,
         terms=terms,
         others=len(flat) - len(terms),
         rest=rest,
-        sizes=float(np.abs(flat).sum()),
+        bound=most,
         outer=made.outer,
-        computed=made.apply(total),
+        computed=computed,
         notes=dict(made.notes or {}),
         rivals=rivals,
         curve=Curve.of(made, total),
-        edited=step in trace.steps.edited,
+        edited=replaced,
     )
+
+
+def _bound(made: Made, terms: Any, total: float, epsilon: float, value: float) -> float:
+    """The bound of the sum, and what the function makes of it."""
+    count, size = made.besides
+    most = rounding.bound(max(len(terms), count), float(np.abs(terms).sum()) + size, epsilon)
+    if not made.outer or not math.isfinite(total):
+        return most
+    # A softmax divides by a sum of such exponentials: twice the bound covers both.
+    ends = (made.apply(total - 2 * most), made.apply(total + 2 * most))
+    through = max(abs(end - made.apply(total)) for end in ends)
+    return through + rounding.bound(max(1, count), abs(value), epsilon)
 
 
 def _cell(step: str, shape: tuple[int, ...], at: tuple[Any, ...]) -> tuple[int, ...]:
@@ -247,8 +281,9 @@ def _term(trace: Trace, made: Made, k: int, starts: Any, value: float) -> Term:
         kind, name, number = view.operand.kind, view.operand.name, float(view.operand.array[at])
         model = trace.model if kind == "parameter" else None
         location = None if model is None else model.locate(name, at)
-        factors.append(Factor(kind, name, at, number, location))
-    return Term(value, tuple(factors), group.scale)
+        function = "" if view.function is None else view.function.written
+        factors.append(Factor(kind, name, at, number, location, function))
+    return Term(value, tuple(factors))
 
 
 def _at(operand: Operand, index: Index, k: int) -> tuple[int, ...]:
@@ -260,7 +295,4 @@ def _at(operand: Operand, index: Index, k: int) -> tuple[int, ...]:
 
 
 def _product(term: Term) -> str:
-    numbers = [f"{factor.value:.4g}" for factor in term.factors]
-    if term.scale != 1:
-        numbers.append(f"{term.scale:.4g}")
-    return " · ".join(numbers)
+    return " · ".join(factor.through(f"{factor.value:.4g}") for factor in term.factors)

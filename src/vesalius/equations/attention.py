@@ -13,9 +13,11 @@ from jaxtyping import Bool, Float
 from vesalius.equations.activations import softmax
 from vesalius.equations.parameters import Array, Attention, Head
 from vesalius.equations.registry import equation, formula
-from vesalius.equations.rules import Given, Softmax, Sum
+from vesalius.equations.rules import Given, Scale, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.errors import WrongLength
+
+BY_DIMENSION = Scale("1/√d_k", lambda q: 1 / math.sqrt(q[1]))
 
 
 class QueryKeyValue(NamedTuple):
@@ -51,10 +53,10 @@ def query_key_value(Psi_m: Head, x: Float[Array, "d_e *n"]) -> QueryKeyValue:
 @equation(
     25,
     "5.2",
-    r"\mu_i = \mathrm{softmax}\left(\left[S_{i,1} + q_i \cdot k_1, \ldots, S_{i,n} + q_i \cdot k_n"
-    r"\right]\right)",
+    r"\mu_i = \mathrm{softmax}\left(\left[S_{i,1} + \frac{q_i \cdot k_1}{\sqrt{d_k}}, \ldots, "
+    r"S_{i,n} + \frac{q_i \cdot k_n}{\sqrt{d_k}}\right]\right)",
     gives="mu",
-    rule=Softmax("q[l,m] @ k[l,m].T", "S", by_row=True, scale=lambda q: 1 / math.sqrt(q[1])),
+    rule=Softmax("q[l,m] @ k[l,m].T", "S", by_row=True, scale=BY_DIMENSION),
 )
 def attention_scores(
     q: Float[Array, "*i d_k"],
@@ -64,9 +66,10 @@ def attention_scores(
 ) -> Float[Array, "*i n"]:
     """How much a token attends to each token: the scores, which sum to one.
 
-    μᵢ = softmax([Sᵢ,₁ + qᵢ·k₁, …, Sᵢ,ₙ + qᵢ·kₙ])
+    μᵢ = softmax([Sᵢ,₁ + qᵢ·k₁ / √d_k, …, Sᵢ,ₙ + qᵢ·kₙ / √d_k])
 
-    As printed there is no scaling; (28) passes scale = 1/√d_k.
+    The paper prints (25) without the factor 1/√d_k, which its general form (28) and every model
+    have: (28) passes it as ``scale``. The default, 1, gives (25) as printed.
     """
     return softmax(S + (q @ k.T) * scale, axis=-1)
 

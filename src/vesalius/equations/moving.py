@@ -7,6 +7,7 @@ import numpy as np
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import (
     ALL,
+    Function,
     Group,
     Index,
     Place,
@@ -15,6 +16,7 @@ from vesalius.equations.references import (
     Term,
     Values,
     View,
+    constant,
     pair,
 )
 from vesalius.equations.rules import Made, Rule
@@ -34,8 +36,8 @@ class Mean(Rule):
 
     def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         view = _view(self.terms[0], scope, place)
-        many = view.operand.array.shape[1]
-        return Made([Group(((view, (pair(cell)[0], ALL)),), 1 / many)])
+        share = constant("1/τ", 1 / view.operand.array.shape[1])
+        return Made([Group(((view, (pair(cell)[0], ALL)), share))])
 
 
 class Deviation(Rule):
@@ -52,8 +54,9 @@ class Deviation(Rule):
         def square(x: Array) -> Array:
             return (x - mu) ** 2
 
-        view = View(matrix.operand, None, False, square)
-        squares = Group(((view, (row, ALL)),), 1 / matrix.operand.array.shape[1])
+        view = View(matrix.operand, None, False, Function("(· − μ)²", square))
+        share = constant("1/τ", 1 / matrix.operand.array.shape[1])
+        squares = Group(((view, (row, ALL)), share))
         notes = {"mean": mu, "epsilon": epsilon}
         return Made([squares], "root", lambda total: math.sqrt(total + epsilon), notes)
 
@@ -68,7 +71,11 @@ class Standardised(Rule):
         r, c = pair(cell)
         x, shift, divisor = (_view(term, scope, place) for term in self.terms)
         by = 1 / float(divisor.operand.array[r])
-        groups = [Group(((x, x.index(r, c)),), by), Group(((shift, (r,)),), -by)]
+        name = divisor.operand.name
+        groups = [
+            Group(((x, x.index(r, c)), constant(f"1/{name}({r})", by))),
+            Group(((shift, (r,)), constant(f"−1/{name}({r})", -by))),
+        ]
         return Made(groups, notes={"divisor": 1 / by})
 
     def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:

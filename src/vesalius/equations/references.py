@@ -49,13 +49,25 @@ class Scope(Protocol):
 
 
 @dataclass(frozen=True)
+class Function:
+    """What is done to each number of an operand before it is multiplied."""
+
+    written: str
+    """As a reader sees it, with a dot for the number: ``tanh(·)``."""
+    of: Callable[[Any], Any]
+
+    def __call__(self, x: Any) -> Any:
+        return self.of(x)
+
+
+@dataclass(frozen=True)
 class View:
     """An operand as its place in a formula sees it: whole, or one column, perhaps transposed."""
 
     operand: Operand
     column: int | None
     transposed: bool
-    function: Callable[[Any], Any] | None
+    function: Function | None
     by_column: bool = False
     """Whether another column of the result has another operand, or column, here."""
     chosen: Array | None = None
@@ -117,22 +129,29 @@ class Group:
     """Terms that are products of the same operands, cell by cell along one axis, or one term."""
 
     factors: tuple[tuple[View, Index], ...]
-    scale: float = 1.0
 
     def values(self) -> Array:
         """The terms, in double precision."""
-        product: Any = self.scale
+        product: Any = 1.0
         for view, index in self.factors:
             value = np.asarray(view.operand.array[index], dtype=np.float64)
             product = product * (value if view.function is None else view.function(value))
         return np.atleast_1d(product)
 
 
+def constant(name: str, value: float) -> tuple[View, Index]:
+    """A factor that is no step and no parameter, such as 1/√d_k, and what it is called."""
+    return View(Operand("constant", name, np.array([value])), None, False, None), (0,)
+
+
 SEGMENTS = "segments"
 """Which of two texts each token belongs to: part of what BERT reads."""
 BY_COLUMN = r"[\[,:]c"
 """What a reference says that stands for another operand, or another column, in each column."""
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tanh": np.tanh, "one_minus": lambda x: 1 - x}
+FUNCTIONS = {
+    "tanh": Function("tanh(·)", np.tanh),
+    "one_minus": Function("(1 − ·)", lambda x: 1 - x),
+}
 """What a rule may write around an operand."""
 
 

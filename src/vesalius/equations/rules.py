@@ -19,13 +19,13 @@ from vesalius.equations.references import (
     ALL,
     Group,
     Index,
-    Operand,
     Place,
     Pulled,
     Scope,
     Term,
     Values,
     View,
+    constant,
     pair,
     placed,
     slope_from_zero,
@@ -45,8 +45,19 @@ class Made:
     """What else takes part: mean and deviation of a normalisation, the sum of a softmax."""
     rivals: Array | None = None
     """The other sums that a softmax weighs this one against."""
+    besides: tuple[int, float] = (0, 0.0)
+    """How many numbers were summed besides the terms, as for a mean, and the sum of their sizes."""
     activation: Callable[[Any], Any] | None = None
     """The function of the sum, where it is one of a single number."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a sum's first term is multiplied by: its name, and its value by the shape of the term's
+    first operand."""
+
+    name: str
+    of: Callable[[tuple[int, ...]], float]
 
 
 class Rule:
@@ -93,16 +104,13 @@ class Rule:
 
 
 class Sum(Rule):
-    """A sum of products and biases, perhaps through an activation ``g``, perhaps scaled.
-
-    ``scale`` is a function of the first operand's shape.
-    """
+    """A sum of products and biases, perhaps through an activation ``g``, perhaps scaled."""
 
     def __init__(
         self,
         *terms: str,
         g: str | Callable[[Any], Any] | None = None,
-        scale: Callable[[tuple[int, ...]], float] | None = None,
+        scale: Scale | None = None,
     ) -> None:
         self.terms, self.g, self.scale = tuple(map(Term, terms)), g, scale
 
@@ -115,8 +123,9 @@ class Sum(Rule):
     def _scaled(self, groups: list[Group]) -> list[Group]:
         if self.scale is None:
             return groups
-        scale = self.scale(groups[0].factors[0][0].operand.array.shape)
-        return [Group(groups[0].factors, scale), *groups[1:]]
+        first = groups[0].factors
+        factor = constant(self.scale.name, self.scale.of(first[0][0].operand.array.shape))
+        return [Group((*first, factor)), *groups[1:]]
 
     def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         groups = [g for t in self.terms for g in t.groups(scope, place, cell, _wide(value))]
@@ -135,7 +144,7 @@ class Sum(Rule):
         if self.scale is not None:
             first = self.terms[0].factors[0].resolve(scope, place, columns[0])
             assert first is not None
-            blocks[0] = blocks[0] * self.scale(first.operand.array.shape)
+            blocks[0] = blocks[0] * self.scale.of(first.operand.array.shape)
         total = blocks[0]
         for block in blocks[1:]:
             total = total + block
@@ -162,7 +171,7 @@ class Sum(Rule):
             if self.scale is not None and k == 0:
                 first = term.factors[0].resolve(scope, place, 0)
                 assert first is not None
-                scaled = G * self.scale(first.operand.array.shape)
+                scaled = G * self.scale.of(first.operand.array.shape)
             term.pull(pulled, scope, place, scaled, wide)
         return pulled
 
@@ -174,7 +183,7 @@ class Softmax(Sum):
         self,
         *terms: str,
         by_row: bool = False,
-        scale: Callable[[tuple[int, ...]], float] | None = None,
+        scale: Scale | None = None,
     ) -> None:
         super().__init__(*terms, scale=scale)
         self.by_row = by_row
@@ -194,6 +203,7 @@ class Softmax(Sum):
             lambda z: float(np.exp(z - most)) / total,
             {"log of the sum": float(most + np.log(total))},
             rivals,
+            besides=(len(rivals), abs(float(most))),
         )
 
     def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
@@ -233,7 +243,7 @@ class Normalised(Sum):
 
     def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         r, c = pair(cell)
-        Xi, _, means, deviations = self.statistics(scope, place, [c], _wide(value))
+        Xi, x, means, deviations = self.statistics(scope, place, [c], _wide(value))
         mean = float(means[r % len(means), 0])
         deviation = float(deviations[r % len(deviations), 0])
         where = placed(self.sets[0], scope, place, 0)
@@ -241,20 +251,19 @@ class Normalised(Sum):
         assert gain is not None
         factor = (View(gain, None, False, None), (r,))
         groups = [
-            Group((*g.factors, factor), g.scale / deviation)
+            Group((*g.factors, factor, constant("1/σ", 1 / deviation)))
             for g in super().made(scope, place, cell, value).groups
         ]
         notes = {"deviation": deviation}
         if Xi.beta is not None:
-            constant = Operand("constant", "the mean", np.array([mean]))
-            groups.append(
-                Group(((View(constant, None, False, None), (0,)), factor), -1 / deviation)
-            )
+            shift = constant("the mean", mean)
+            groups.append(Group((shift, factor, constant("−1/σ", -1 / deviation))))
             bias = scope.find(f"{where}.beta")
             assert bias is not None
             groups.append(Group(((View(bias, None, False, None), (r,)),)))
             notes = {"mean": mean, **notes}
-        return Made(groups, notes=notes)
+        size = abs(float(gain.array[r])) * float(np.abs(x).mean()) / deviation
+        return Made(groups, notes=notes, besides=(len(x), size))
 
     def pull(self, scope: Scope, place: Place, value: Values, G: Array) -> Pulled | None:
         wide = _wide(value)
@@ -308,8 +317,7 @@ class Given(Rule):
 
     def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         number = np.atleast_1d(np.asarray(value, dtype=np.float64)[cell])
-        view = View(Operand("constant", "given", number), None, False, None)
-        return Made([Group(((view, (0,)),))])
+        return Made([Group((constant("given", float(number[0])),))])
 
 
 class Joined(Rule):
@@ -336,8 +344,10 @@ class Flattened(Rule):
         view = self.terms[0].factors[0].resolve(scope, place, 0)
         assert view is not None
         column, row = divmod(pair(cell)[0], view.matrix().shape[0])
-        real = float(self._real(scope, column + 1)[column])
-        return Made([Group(((view, view.index(row, column)),), real)])
+        factors = [(view, view.index(row, column))]
+        if not self._real(scope, column + 1)[column]:
+            factors.append(constant("0 for padding", 0.0))
+        return Made([Group(tuple(factors))])
 
     def _real(self, scope: Scope, n: int) -> Array:
         """1 for each column that is no padding, which the mask keeps from being attended to."""
@@ -376,7 +386,8 @@ class Mean(Rule):
     def made(self, scope: Scope, place: Place, cell: Index, value: Values) -> Made:
         views, n = self._views(scope, place)
         row = pair(cell)[0]
-        return Made([Group(((view, view.index(row, ALL)),), 1 / n) for view in views])
+        share = constant("1/n", 1 / n)
+        return Made([Group(((view, view.index(row, ALL)), share)) for view in views])
 
     def columns(self, scope: Scope, place: Place, columns: list[int], wide: int) -> Array:
         views, n = self._views(scope, place)

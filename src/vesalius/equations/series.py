@@ -9,7 +9,7 @@ from vesalius.equations.attention import padding_mask
 from vesalius.equations.feedforward import concatenate, dense
 from vesalius.equations.parameters import TST, Activation, Array, Dense, require_finite
 from vesalius.equations.registry import formula
-from vesalius.equations.rules import Given, Sum
+from vesalius.equations.rules import Given, Scale, Sum
 from vesalius.equations.tracing import at
 from vesalius.equations.transformer import add_positions, transformer_network
 from vesalius.equations.vision import project
@@ -92,7 +92,10 @@ def masked_square_error(
 
 
 @formula(
-    "7.2", r"X = \sqrt{d_e}\, X_0", gives="X", rule=Sum("X_0", scale=lambda X_0: math.sqrt(X_0[0]))
+    "7.2",
+    r"X = \sqrt{d_e}\, X_0",
+    gives="X",
+    rule=Sum("X_0", scale=Scale("√d_e", lambda X_0: math.sqrt(X_0[0]))),
 )
 def scale_embeddings(X_0: Float[Array, "d_e n"]) -> Float[Array, "d_e n"]:
     """The embeddings of TST as published: its projections, scaled.
