@@ -182,7 +182,7 @@ def test_a_unit_is_followed_held_and_frozen(browser, served, client):
         value = float(trace[f"{symbol}[2,16]"][31])
         expect(page.locator(f"[data-gate={symbol}]")).to_have_text(number(value))
     expect(page.locator("[data-written]")).to_have_text(number(written.total))
-    expect(page.locator("[data-check=written]")).to_contain_text("✓ sum over time equals c")
+    expect(page.locator("[data-check=written]")).to_contain_text("✓ the sum over time is c, to")
     expect(page.locator("[data-now=p]")).to_have_text(number(float(trace["p[2,16]"][31])))
 
     canvas = page.locator("[data-ribbon=c]")

@@ -18,6 +18,8 @@ export interface Gate {
   share: boolean;
   /** The size that has the deepest colour. */
   limit: number;
+  /** The largest size in the layer. */
+  most: number;
 }
 
 export interface Told {
@@ -45,7 +47,7 @@ export interface Unit {
   position: number;
   lines: Record<string, number[]>;
   unfolded: Unfolding[];
-  written: { added: number[]; kept: number[]; shares: number[]; ranked: number[]; value: number; sum: number; difference: number } | null;
+  written: { added: number[]; kept: number[]; shares: number[]; ranked: number[]; value: number; sum: number; difference: number; bound: number } | null;
   held: string;
 }
 

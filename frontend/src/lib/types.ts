@@ -117,6 +117,8 @@ export interface Summary {
   target: {
     id: number;
     token: string;
+    /** Its place among all words or classes; null of values. */
+    rank: number | null;
     step: string;
     at: Cell;
     logit: number;
@@ -128,6 +130,8 @@ export interface Summary {
   parts: Part[];
   sum: number;
   difference: number;
+  /** How far rounding alone can bring the sum of the parts from the target. */
+  bound: number;
   layers: number;
   /** Whether only states are kept, so that the rest is computed anew when it is asked for. */
   long: boolean;
@@ -193,11 +197,12 @@ export interface Factor {
   at: Cell;
   value: Numeral;
   location: Location | null;
+  /** What the term takes of the number, with a dot in its place, as "tanh(·)"; or nothing. */
+  function: string;
 }
 
 export interface Term {
   value: Numeral;
-  scale: number;
   factors: Factor[];
 }
 
@@ -213,9 +218,12 @@ export interface Unfolding {
   outer: string;
   computed: Numeral;
   difference: Numeral;
+  /** How far rounding alone can bring what the terms make from the value. */
+  bound: Numeral;
   notes: Record<string, Numeral>;
   rivals: { at: number; sum: Numeral }[];
   curve: { reach: number; values: Numeral[] } | null;
+  /** Whether the value was replaced, so that its terms do not make it. */
   edited: boolean;
 }
 
@@ -228,6 +236,15 @@ export interface Symbol {
   kind: "parameter" | "bias" | "score" | "output" | "input" | "dimension" | "state";
 }
 
+export interface Erratum {
+  /** E17. */
+  number: string;
+  kind: string;
+  title: string;
+  paper: string;
+  practice: string;
+}
+
 export interface Equation {
   label: string;
   number: number | null;
@@ -237,6 +254,8 @@ export interface Equation {
   latex: string;
   remarks: string;
   symbols: Symbol[];
+  /** Where the paper and practice part ways about it. */
+  errata?: Erratum[];
   source: string;
 }
 

@@ -5,7 +5,7 @@ import { comparing } from "../lib/comparing.svelte";
 import type { Explorer } from "../lib/explorer.svelte";
 import { grouped } from "../lib/format";
 import { named } from "../lib/names";
-import type { Step, Values, Word } from "../lib/types";
+import type { Factor, Step, Values, Word } from "../lib/types";
 import { changeOf, isChange, sharesTable } from "./compared";
 import type { Entry, Table } from "./table";
 
@@ -52,12 +52,15 @@ export function sourcesTable({ run, shares }: Explorer): Table {
   return { heads: ["position", "token read", `share of the ${run?.target.probability === null ? "value" : "logit"}`], rows };
 }
 
+/** A factor's name or number, inside the function that it goes through. */
+const through = ({ function: written }: Factor, text: string): string => (written ? written.replace("·", text) : text);
+
 export function unfoldingTable({ unfolding }: Explorer): Table {
   const rows = (unfolding?.terms ?? []).map((term, k): Entry[] => [
     k + 1,
     term.value,
-    term.factors.map((one) => (one.kind === "constant" ? one.name : `${one.name}(${one.at.join(", ")})`)).join(" · "),
-    term.factors.map((one) => String(one.value)).join(" · "),
+    term.factors.map((one) => through(one, one.kind === "constant" ? one.name : `${one.name}(${one.at.join(", ")})`)).join(" · "),
+    term.factors.map((one) => through(one, String(one.value))).join(" · "),
   ]);
   if (unfolding?.others) rows.push([`${unfolding.others} others`, unfolding.rest, "", ""]);
   if (unfolding) rows.push(["sum", unfolding.sum, "", ""], [unfolding.outer || "value", unfolding.value, "", ""]);

@@ -109,9 +109,18 @@ def told(run: Run, layer: int) -> dict[str, Any]:
     for symbol, values in found.values.items():
         what, number = about[symbol]
         share = symbol in SHARES
-        limit = 1.0 if share else float(np.quantile(np.abs(values), QUANTILE)) or 1.0
+        sizes = np.abs(values)
+        limit = 1.0 if share else float(np.quantile(sizes, QUANTILE)) or 1.0
+        most = float(sizes.max())
         symbols.append(
-            {"symbol": symbol, "what": what, "equation": number, "share": share, "limit": limit}
+            {
+                "symbol": symbol,
+                "what": what,
+                "equation": number,
+                "share": share,
+                "limit": limit,
+                "most": most,
+            }
         )
     return {**found.to_json(), "layers": run.trace.graph.layers, "symbols": symbols}
 

@@ -78,6 +78,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "target": {
             "id": row,
             "token": name_of(run, target.step, row),
+            "rank": _rank(run, target, row),
             "step": target.step,
             "at": list(target.cells[0][0]),
             "logit": found.value,
@@ -88,6 +89,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "parts": [part.to_json() for part in found.parts],
         "sum": found.total,
         "difference": found.difference,
+        "bound": found.bound,
         "layers": trace.graph.layers,
         "long": isinstance(trace, LongTrace),
         "steps": [_step(run, step) for step in trace.steps],
@@ -120,6 +122,14 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
         column = last if position is None else position - _ahead(run, step)
         return find(trace, (step, word or 0, min(max(0, column), last)))
     return find(trace, word, position if value.ndim > 1 else None)
+
+
+def _rank(run: Run, target: Target, row: int) -> int | None:
+    """The place of the target among all words or classes; None of values, which have no order."""
+    if not target.likelihood:
+        return None
+    column = _column(run, target)
+    return 1 + int((column > column[row]).sum() + (column[:row] == column[row]).sum())
 
 
 def word_of(run: Run, target: Target) -> int:
