@@ -32,8 +32,13 @@ export function signed(x: Numeral, digits = 2): string {
   return (x < 0 && Number(text) !== 0 ? MINUS : "+") + text;
 }
 
+/** One decimal; of less than a tenth of a percent two digits, then one digit and its power. */
 export function percent(p: number): string {
-  return `${rounded(100 * p, 1)} %`;
+  const x = 100 * p;
+  if (x === 0) return "0 %";
+  if (Math.abs(x) >= 0.0995) return `${rounded(x, 1)} %`;
+  if (Math.abs(x) < 0.00095) return `${(x < 0 ? MINUS : "") + small(x)} %`;
+  return `${number(x, 2)} %`;
 }
 
 /** What a target would be: its probability, or its value where it has none. */

@@ -2,6 +2,7 @@
 
 import type { Address } from "./address";
 import { Failure } from "./api";
+import { grouped } from "./format";
 import type { ModelInfo, Summary } from "./types";
 
 /** What a page begins with, where the address says nothing. */
@@ -40,12 +41,29 @@ export function maskable(run: Summary, model: ModelInfo, place: number): boolean
   return run.masks.includes(place) || !(SPECIAL.test(run.tokens[place]!) || run.tokens[place] === "[MASK]");
 }
 
+/** How many tokens are real, where padding fills a series up to the length that the model reads. */
+export const realOf = (run: Summary | null): number =>
+  run?.input?.kind === "series" && run.input.real < run.tokens.length ? run.input.real : Infinity;
+
 /** What an outcome of a model is called. */
 export function singular(run: Summary | null, model: ModelInfo | null): string {
   if (run?.target.probability === null) return "value";
   if (model?.reads === "pixels") return "grey";
   return model?.reads === "text" && !(run?.masked && run.target.step === "z") ? "word" : "class";
 }
+
+/** Whether what is asked about is what the model would choose itself. */
+export const isLikeliest = ({ target }: Summary): boolean => target.rank === null || target.rank === 1;
+
+/** What a model says of its target: it comes, or it would come, if it is not the likeliest. */
+export function verb(run: Summary): string {
+  const [plain, would] = run.masked ? ["stands", "would stand"] : ["comes", "would come"];
+  return isLikeliest(run) ? plain! : would!;
+}
+
+/** Where what is asked about stands among all; nothing of the likeliest. */
+export const ranked = (run: Summary): string =>
+  isLikeliest(run) ? "" : `number ${grouped(run.target.rank!)} of ${grouped(run.outcomes)}`;
 
 /** What the outcomes of a model are called. */
 export function noun(run: Summary | null, model: ModelInfo | null): string {
