@@ -38,7 +38,7 @@ def test_the_server_tells_what_the_library_does(client, run, traces):
     told = client.get(below).json()
     found = vs.diff("gpt", "gpt", A, text_b=B)
     assert told["steps"] == json.loads(json.dumps([one.to_json() for one in found.steps]))
-    assert told["furthest"] == max(found.steps, key=lambda one: one.relative).name
+    assert told["furthest"] == max(found.steps, key=lambda one: one.share).name
     assert told["first"] == found.first_divergence.name
     assert told["kl"] == [one.kl for one in found.outcomes]
     data = client.get(f"{below}/steps/mu[3,4]").content
@@ -201,7 +201,7 @@ def test_steps_are_ranked_and_commands_give_the_same_number(watched, traces):
     page = watched.open(f"/gpt/dissect/mu[3,4]?at=2,1&spine=steps&vs=gpt&cut=P[1,2]{SAME}")
     edit = {"P[1,2]": vs.zero}
     found = vs.diff("gpt", "gpt", A, text_b=B, edit_a=edit)
-    far = max(found.steps, key=lambda one: one.relative)
+    far = max(found.steps, key=lambda one: one.share)
     expect(page.locator("[data-furthest-step]")).to_have_text(far.name.replace("Y_hat", "Ŷ"))
     page.keyboard.press("Y")
     expect(page.get_by_role("status")).to_contain_text("copied: vesalius diff")

@@ -20,6 +20,8 @@ export interface Distance {
   difference: number;
   norm: number;
   relative: number;
+  /** The difference as a share of the most that it could be, the sum of both norms. */
+  share: number;
 }
 
 interface Against {

@@ -24,8 +24,8 @@ export interface Compared {
 export const isChange = ({ place }: Explorer): boolean => comparing.told !== null && place.show === "change";
 
 export function apartTable(): Table {
-  const rows = (comparing.told?.steps ?? []).map((one): Entry[] => [one.name, one.relative, one.difference, one.norm]);
-  return { heads: ["step", "share of the norm", "norm of B − A", "norm of A"], rows, note: comparing.told?.notes.join("; ") || undefined };
+  const rows = (comparing.told?.steps ?? []).map((one): Entry[] => [one.name, one.share, one.difference, one.norm]);
+  return { heads: ["step", "share of both norms", "norm of B − A", "norm of A"], rows, note: comparing.told?.notes.join("; ") || undefined };
 }
 
 export function sharesTable({ run }: Explorer): Table {

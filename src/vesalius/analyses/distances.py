@@ -33,10 +33,17 @@ class Distance:
     """The norm of b minus a."""
     norm: float
     """The norm of a, or of b where a is zero."""
+    both: float
+    """The sum of the two norms."""
 
     @property
     def relative(self) -> float:
         return 0.0 if self.difference == 0 else self.difference / self.norm
+
+    @property
+    def share(self) -> float:
+        """The difference as a share of the most that it could be: 0 alike, 1 opposite."""
+        return 0.0 if self.difference == 0 else min(1.0, self.difference / self.both)
 
     def __str__(self) -> str:
         rows = f", head {self.place['head']}" if self.name.endswith("W_O") else ""
@@ -51,6 +58,7 @@ class Distance:
             "difference": self.difference,
             "norm": self.norm,
             "relative": self.relative,
+            "share": self.share,
         }
 
 
@@ -77,12 +85,14 @@ class Outcome:
 def distance(name: str, kind: str, place: Mapping[str, int], a: Array, b: Array) -> Distance:
     """The norm of b - a beside that of a; arrays that share their memory are not subtracted."""
     if (a.ctypes.data, a.strides, a.shape) == (b.ctypes.data, b.strides, b.shape):
-        return Distance(name, kind, place, a.shape, 0.0, _norm(a))
+        norm = _norm(a)
+        return Distance(name, kind, place, a.shape, 0.0, norm, 2 * norm)
     with np.errstate(invalid="ignore"):
         change = b - a
     if not np.isfinite(change.sum()):  # equal infinities, as in masks, do not differ
         change = np.where(a == b, 0, change)
-    return Distance(name, kind, place, a.shape, _norm(change), _norm(a) or _norm(b))
+    norms = _norm(a), _norm(b)
+    return Distance(name, kind, place, a.shape, _norm(change), norms[0] or norms[1], sum(norms))
 
 
 def _norm(x: Array) -> float:

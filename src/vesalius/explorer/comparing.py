@@ -136,7 +136,7 @@ def apart(a: Run, b: Run) -> dict[str, Any]:
     if long:
         notes.append("a long text: how far apart is told of the states alone")
     told = [] if long or not alike else distances.outcomes(a.trace, b.trace, 1, [])
-    far = max(steps, key=lambda one: one.relative, default=None)
+    far = max(steps, key=lambda one: one.share, default=None)
     first = next((one.name for one in steps if one.relative > TOLERANCE), None)
     n = both.lengths[0]
     kl = {one.position: one.kl for one in told}
