@@ -304,10 +304,15 @@ def test_a_thumbnail_keeps_the_largest_of_the_values_that_become_one(client):
         small = np.frombuffer(answer.content, "<f4").reshape(shape)
         value = np.asarray(trace[name], np.float32)
         known = value[np.isfinite(value)]
-        assert np.abs(small).max() == np.abs(known).max()
-        assert set(small.ravel()) <= set(known) | {0.0}
+        drawn = small[np.isfinite(small)]
+        assert np.abs(drawn).max() == np.abs(known).max()
+        assert set(drawn) <= set(known) | {0.0}
+        assert np.array_equal(np.isneginf(small), np.isneginf(value))
         told = [float(one) for one in answer.headers["x-statistics"].split(",")]
         assert told == pytest.approx([known.min(), known.max(), known.mean(), known.std()], 1e-5)
+        masked = [answer.headers[name] for name in ("x-masked", "x-numbers", "x-masked-where")]
+        hidden = ["3", "9", "above the diagonal"] if name == "S" else ["0", str(value.size)]
+        assert masked[: len(hidden)] == hidden
     first = np.asarray(trace["F[2]"], np.float32)[: 1024 // 48, 0]
     small = client.get(f"/api/runs/{key}/steps/F[2]/thumb").content
     assert np.frombuffer(small, "<f4")[0] == first[np.abs(first).argmax()]

@@ -62,10 +62,13 @@ export function limit(data: Float32Array): number {
   return sizes[Math.min(sizes.length - 1, Math.floor(0.995 * sizes.length))] || 1;
 }
 
+/** What a pixel has in the place of a number that there is none of, where hatching has no room. */
+export const hidingColour = (dark: boolean): RGB => (dark ? [58, 65, 71] : [217, 212, 200]);
+
 /** The colours of a byte of a difference: 128 is none, 0 has no counterpart. */
 export function signedColours(dark: boolean): Uint32Array {
   const bytes = new Uint8ClampedArray(1024);
-  bytes.set([...(dark ? [58, 65, 71] : [217, 212, 200]), 255], 0);
+  bytes.set([...hidingColour(dark), 255], 0);
   for (let i = 1; i < 256; i++) {
     const root = (i - 128) / 127;
     bytes.set([...diverging(Math.sign(root) * root ** 2, dark), 255], 4 * i);

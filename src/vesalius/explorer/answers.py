@@ -100,19 +100,34 @@ def as_values(request: Request, tag: str, value: Any, rows: str, columns: str) -
 
 
 def as_thumbnail(request: Request, tag: str, value: Any) -> Response:
-    """A step as a small picture: the largest of several values in each cell; what all are like."""
+    """A step as a small picture: the largest of several values in each cell; what all are like.
+
+    What a mask hides, minus infinity, is counted beside the statistics of the others.
+    """
 
     def make() -> tuple[bytes, dict[str, str]]:
         flat = np.asarray(value, np.float32).reshape(len(value) if np.ndim(value) else 1, -1)
         finite = flat[np.isfinite(flat)].astype(np.float64)
         told = (finite.min(), finite.max(), finite.mean(), finite.std()) if finite.size else ()
+        masked = np.isneginf(flat)
         small = _largest(_largest(np.where(np.isfinite(flat), flat, 0), 0), 1)
+        seen = _largest(_largest((~masked).astype(np.float32), 0), 1)
+        small = np.where(seen == 0, np.float32(-np.inf), small)
         about = {"x-shape": ",".join(map(str, np.shape(value)))}
         about["x-rows"], about["x-columns"] = (f"0:{size}" for size in small.shape)
         about["x-statistics"] = ",".join(f"{number:.9g}" for number in told)
+        about |= {"x-masked": str(int(masked.sum())), "x-numbers": str(flat.size)}
+        about["x-masked-where"] = _where(masked)
         return small.astype("<f4").tobytes(), about
 
     return as_bytes(request, f"{tag}/thumb", make)
+
+
+def _where(masked: Array) -> str:
+    """Which numbers a mask hides, in words."""
+    if len(masked) == masked.shape[1] and np.array_equal(masked, np.triu(masked | True, 1)):
+        return "above the diagonal"
+    return "in whole columns" if (masked == masked[:1]).all() else ""
 
 
 def _largest(values: Array, axis: int) -> Array:
