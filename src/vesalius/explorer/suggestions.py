@@ -9,8 +9,9 @@ from vesalius.explorer.uploads import accepted
 from vesalius.families import family_of
 from vesalius.model import Model
 
-BEGINS = {"vit": 4, "igpt": 4, "tst": 31}
-"""Examples to begin with, by specimen: ones of which it is not quite sure."""
+BEGINS = {"vit": 4, "igpt": 4}
+"""Examples to begin with, by specimen, where not the first: ones that it gets right without being
+quite sure. They are numbers of the part of the corpus that training held out."""
 
 TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
 """What a page begins with: any text, one to fill, and one that fills a window."""
