@@ -32,12 +32,12 @@ export function signed(x: Numeral, digits = 2): string {
   return (x < 0 && Number(text) !== 0 ? MINUS : "+") + text;
 }
 
-/** One decimal; of less than a tenth of a percent two digits, then one digit and its power. */
+/** One decimal; of less than a tenth of a percent two digits, of less than a hundredth one and its power. */
 export function percent(p: number): string {
   const x = 100 * p;
   if (x === 0) return "0 %";
   if (Math.abs(x) >= 0.0995) return `${rounded(x, 1)} %`;
-  if (Math.abs(x) < 0.00095) return `${(x < 0 ? MINUS : "") + small(x)} %`;
+  if (Math.abs(x) < 0.0095) return `${(x < 0 ? MINUS : "") + small(x)} %`;
   return `${number(x, 2)} %`;
 }
 
