@@ -235,6 +235,63 @@ def test_a_walk_through_the_words(page, served):
     expect(page.get_by_role("alert")).to_contain_text("ids from 0 to 4,095, got 99999")
 
 
+def test_an_axis_comes_at_the_first_click_or_it_is_said_what_is_missing(page, served):
+    entered(page, served, f"/gpt/words{START}")
+    axis, alert = page.get_by_role("button", name="axis"), page.get_by_role("alert")
+    first, second = (
+        page.get_by_label(f"{which} word of the axis") for which in ("first", "second")
+    )
+    expect(page.locator("canvas")).to_be_visible()
+    axis.click()
+    expect(page.get_by_text("␣he ⟶ ␣she")).to_be_visible()
+    page.get_by_role("button", name="components").click()
+    expect(page.get_by_text("␣he ⟶ ␣she")).to_have_count(0)
+    first.fill("king")
+    axis.click()
+    expect(alert).to_have_text("an axis leads from one word to another; type the second")
+    second.fill("xyzzy")
+    axis.click()
+    expect(alert).to_contain_text('"xyzzy" is not one of the 4,096 words')
+    second.fill("king")
+    axis.click()
+    expect(alert).to_contain_text("have the same vector")
+    axis.click()
+    expect(alert).to_contain_text("have the same vector")
+    second.fill("she")
+    axis.click()
+    expect(page.get_by_text("␣king ⟶ ␣she")).to_be_visible()
+    expect(alert).to_have_count(0)
+
+
+def test_a_search_for_a_word_finds_it_before_the_pieces_of_others(page, served):
+    entered(page, served, f"/gpt/words{START}")
+    search = page.get_by_label("search the words")
+    expect(page.locator("canvas")).to_be_visible()
+    search.fill("king")
+    offered = page.get_by_label("words found").get_by_role("button")
+    expect(offered.first).to_have_text("␣king")
+    expect(offered.get_by_text("king", exact=True)).to_have_count(1)
+    search.press("Enter")
+    expect(page.get_by_role("heading", name="␣king word")).to_be_visible()
+    search.fill("king")
+    offered.get_by_text("king", exact=True).click()
+    expect(page.get_by_role("heading", name="king word", exact=False).first).to_contain_text("king")
+    expect(page).to_have_url(re.compile(f"near={vs.load('gpt').tokenizer.id_of('king')}"))
+
+
+def test_a_longer_bar_is_a_larger_number(page, served):
+    entered(page, served, f"/gpt/words{START}")
+    for name in ("by cosine", "by distance"):
+        items = page.get_by_label(f"nearest {name}").locator("li")
+        expect(items).to_have_count(9)
+        width = "all => all.map(one => one.getBoundingClientRect().width)"
+        wide = items.locator(".bar span").evaluate_all(width)
+        scores = [float(text) for text in items.locator(".score").all_text_contents()]
+        pairs = list(zip(scores, wide, strict=True))
+        assert sorted(pairs) == sorted(pairs, key=lambda pair: pair[1])
+        assert wide[0] != wide[-1]
+
+
 @pytest.mark.parametrize("width", [1280, 800])
 def test_operations_stand_below_the_areas(page, served, width):
     page.set_viewport_size({"width": width, "height": 700})
