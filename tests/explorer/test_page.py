@@ -322,6 +322,23 @@ def test_another_text_is_read(page):
     assert page.url.endswith("#t=It%20was%20a%20dark")
 
 
+@pytest.mark.parametrize("which", ["text", "text of the other run"])
+def test_line_ends_of_a_text_survive_editing(watched, which):
+    text = "He said:\n\n'Come in'\nShe"
+    page = watched.open(f"/gpt/dissect#t={quote(text)}")
+    expect(page.get_by_role("group", name="tokens")).to_contain_text("↵")
+    page.keyboard.press("/" if which == "text" else "v")
+    field = page.get_by_label(which, exact=True)
+    expect(field).to_have_value(text)
+    field.press("End")
+    field.press("Shift+Enter")
+    field.press_sequentially("Now")
+    field.press("Enter")
+    expect(field).to_have_count(0)
+    key = "t" if which == "text" else "v"
+    expect(page).to_have_url(re.compile(f"[#&]{key}={re.escape(quote(text + chr(10) + 'Now'))}"))
+
+
 def test_pieces_of_one_long_word_stand_together_and_word_pieces_apart(watched):
     page = watched.open("/gpt/dissect#t=Donaudampfschiff")
     expect(page.locator("h1 .token")).to_have_count(len(vs.dissect("gpt", "Donaudampfschiff").ids))
