@@ -57,7 +57,7 @@ def taken(page, what, kind):
 def copied(page, key):
     page.evaluate("navigator.clipboard.writeText('')")
     page.keyboard.press(key)
-    expect(page.get_by_role("status")).to_contain_text("copied: ", timeout=MINUTE)
+    expect(page.get_by_role("status")).to_contain_text("copied", timeout=MINUTE)
     return page.evaluate("navigator.clipboard.readText()")
 
 
@@ -121,6 +121,30 @@ def test_the_number_the_line_of_python_and_the_command_are_one(page, served, pla
         expect(page.locator(".edited")).to_have_count(0)
         expect(page.locator('.page[data-busy="no"]')).to_be_visible()
     assert numbers[0] != numbers[1]
+
+
+@pytest.mark.parametrize("key", ["c", "y"])
+def test_of_two_families_the_number_at_the_cursor_is_copied(page, served, key):
+    read = {"text": "He shook his"}
+    mine, theirs = vs.dissect("gpt", *read.values()), vs.dissect("lstm", *read.values())
+
+    def number():
+        text = copied(page, key)
+        return np.float32(text if key == "c" else eval(text, {"vs": vs}))
+
+    opened(page, served, f"/gpt/dissect/mu[3,4]?at=2,1&vs=lstm{READ}")
+    expect(page.locator("[data-cell=a]")).to_be_visible(timeout=MINUTE)
+    assert number() == mine["mu[3,4]"][2, 1]
+    expect(page.get_by_role("status")).to_contain_text("A's: B has no such mu[3,4]")
+    opened(page, served, f"/gpt/dissect/Z?at=5,2&vs=lstm{READ}")
+    expect(page.locator("[data-cell=difference]")).to_be_visible(timeout=MINUTE)
+    assert number() == theirs["Z"][5, 2] - mine["Z"][5, 2]
+    opened(page, served, f"/gpt/dissect/mu[3,4]?at=2,1&vs=lstm{READ}")
+    page.get_by_role("group", name="which run").get_by_role("button", name="B", exact=True).click()
+    expect(page.locator("[data-which]")).to_have_text("B", timeout=MINUTE)
+    expect(page.locator('.page[data-busy="no"]')).to_be_visible(timeout=MINUTE)
+    step, at = re.search(r"dissect/([^?]+)\?at=([\d,]+)", page.url).groups()
+    assert number() == theirs[step][tuple(map(int, at.split(",")))]
 
 
 def test_files_say_what_was_read_as_it_is_read(page, served):

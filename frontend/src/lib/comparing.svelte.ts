@@ -199,6 +199,15 @@ class Comparing {
     return there < 0 ? null : `${step.symbol}[${layer},${there + 1}]`;
   }
 
+  /** Where the number at the cursor stands in B, while B minus A is shown; null where B has none such. */
+  counterpart(explorer: Explorer): { name: string; at: Cell } | null {
+    const { step, at, run, place } = explorer;
+    if (!this.told || !step || !run || !this.other || place.show !== "change") return null;
+    const [name, cell] = [this.named(explorer, step), this.across(explorer, step, at)];
+    const both = run.long ? this.other.steps.some((one) => one.name === name) : this.told.steps.some((one) => one.name === step.name);
+    return both && name && cell ? { name, at: cell } : null;
+  }
+
   /** The values at the cursor, in the other run and as B minus A. */
   async followCursor(explorer: Explorer, late: Late): Promise<void> {
     const { step, at, run, values: held } = explorer;

@@ -5,11 +5,16 @@ import { comparing } from "./comparing.svelte";
 import type { Explorer } from "./explorer.svelte";
 import type { Summary } from "./types";
 
-/** The number with all its digits; of two runs that are compared, B minus A. */
+/** The number with all its digits; of two runs that are compared, B minus A, where both have it. */
 export function number(explorer: Explorer): string {
-  const change = comparing.cell(explorer);
-  if (explorer.place.show === "change" && change) return full(change.difference);
+  if (comparing.counterpart(explorer)) return full(comparing.cell(explorer)?.difference ?? null);
   return full(explorer.unfolding?.value ?? null);
+}
+
+/** What is to be known of a number that is copied: that it is A's alone. */
+export function caution(explorer: Explorer): string {
+  const alone = comparing.told && explorer.place.show === "change" && !comparing.counterpart(explorer);
+  return alone ? ` (A's: B has no such ${explorer.place.step})` : "";
 }
 
 /** The command that gives the number; nothing where none reads this input, or takes values of another run. */
@@ -18,7 +23,7 @@ export function command(explorer: Explorer): string {
   if (!run?.command || run.patches.length) return "";
   const cell = `${place.step}(${at.join(",")})`;
   const b = comparing.b(explorer);
-  if (comparing.told && place.show === "change" && b) {
+  if (comparing.counterpart(explorer) && b) {
     if (!b.command || run.second || b.second) return "";
     const other = b.command === run.command ? "" : ` --text-b=${quoted(b.command)}`;
     const cuts = [...run.cuts.map((name) => ` --cut-a ${quoted(name)}`), ...b.cuts.map((name) => ` --cut-b ${quoted(name)}`)].join("");
@@ -31,13 +36,12 @@ export function command(explorer: Explorer): string {
 
 /** The line of Python that gives the number. */
 export function python(explorer: Explorer): string {
-  const { run, step, at, place } = explorer;
+  const { run, step, at } = explorer;
   if (!run || !step) return "";
   const [a, b] = [comparing.a(explorer), comparing.b(explorer)];
   const here = numbered(run === a ? dissected(a, b) : dissected(run, null), step.name, at);
-  if (!comparing.told || place.show !== "change" || !b) return here;
-  const [there, name] = [comparing.across(explorer, step, at), comparing.named(explorer, step)];
-  return there && name ? `${numbered(dissected(b, null), name, there)} - ${here}` : here;
+  const there = comparing.counterpart(explorer);
+  return there && b ? `${numbered(dissected(b, null), there.name, there.at)} - ${here}` : here;
 }
 
 /** A count with changed settings, as Python and the command line ask for it. */

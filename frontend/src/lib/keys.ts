@@ -3,7 +3,7 @@
 import { pictures } from "../pictures/pictures.svelte";
 import { roomsOf } from "../rooms";
 import { comparing } from "./comparing.svelte";
-import { command, number, python } from "./copying";
+import { caution, command, number, python } from "./copying";
 import type { Explorer } from "./explorer.svelte";
 import { letters } from "./letters.svelte";
 
@@ -146,18 +146,18 @@ function unfold(explorer: Explorer): void {
 
 /** Where the room shows the number at the cursor. */
 function copyAtCursor(explorer: Explorer, key: string, told: (explorer: Explorer) => string): void {
-  if (AT_CURSOR.includes(explorer.place.room)) void copy(explorer, told(explorer));
+  if (AT_CURSOR.includes(explorer.place.room)) void copy(explorer, told(explorer), caution(explorer));
   else explorer.note = `no number stands at the cursor here; ${key} copies the one of Dissect and Heads`;
 }
 
-export async function copy(explorer: Explorer, text = python(explorer)): Promise<void> {
+export async function copy(explorer: Explorer, text = python(explorer), note = ""): Promise<void> {
   if (!text) {
     explorer.note = "no command gives this number; y copies the Python line";
     return;
   }
   try {
     await navigator.clipboard.writeText(text);
-    explorer.note = `copied: ${text}`;
+    explorer.note = `copied${note}: ${text}`;
   } catch {
     explorer.note = text; // to be copied by hand, where the browser does not allow it
   }
