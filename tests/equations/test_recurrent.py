@@ -18,6 +18,7 @@ from vesalius.equations import (
     candidate,
     context,
     elman,
+    find,
     forget_gate,
     initial_state,
     lstm,
@@ -51,14 +52,25 @@ def filled(module, weights):
     return module
 
 
+def known_as():
+    """What other works call the letters of an LSTM, by the name."""
+    symbols = [symbol for number in range(44, 49) for symbol in find(number).symbols]
+    return {symbol.known_as: symbol.name for symbol in symbols if symbol.known_as}
+
+
+PYTORCH = ("input gate i", "forget gate f", "candidate", "output gate o")
+"""The gates in the order in which PyTorch stacks them."""
+
+
 def pytorch_weights(Phi_l):
-    """One layer's weights as PyTorch stacks them: gates in the order R, P, Q, S, two biases."""
+    """One layer's weights as PyTorch stacks them, with two biases; gates go by their names."""
     if isinstance(Phi_l, Elman):
         W, U, b = Phi_l.W, Phi_l.U, Phi_l.b
     else:
-        W = np.vstack([Phi_l.W_R, Phi_l.W_P, Phi_l.W_Q, Phi_l.W_S])
-        U = np.vstack([Phi_l.U_R, Phi_l.U_P, Phi_l.U_Q, Phi_l.U_S])
-        b = np.concatenate([Phi_l.b_R, Phi_l.b_P, Phi_l.b_Q, Phi_l.b_S])
+        gates = [known_as()[name].upper() for name in PYTORCH]
+        W, U, b = (
+            np.concatenate([getattr(Phi_l, f"{array}_{gate}") for gate in gates]) for array in "WUb"
+        )
     return {"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": np.zeros_like(b)}
 
 

@@ -34,6 +34,12 @@ function meant(letter: string, near: string, accented: boolean, symbols: Symbol[
   return exact.length ? exact : all;
 }
 
+/** What a letter means, and what other works call it. */
+export function explained({ meaning, known_as, shape }: Symbol): string {
+  const usual = known_as && known_as !== meaning ? `${meaning}, elsewhere ${known_as}` : meaning;
+  return shape ? `${usual} (${shape})` : usual;
+}
+
 export function marked(formula: HTMLElement, symbols: Symbol[]): void {
   for (const leaf of formula.querySelectorAll<HTMLElement>(".katex-html .mord")) {
     if (leaf.childElementCount || [...(leaf.textContent ?? "")].length !== 1) continue;
@@ -46,6 +52,6 @@ export function marked(formula: HTMLElement, symbols: Symbol[]): void {
     if (kinds.size !== 1) continue;
     inner.classList.add("symbol", `is-${[...kinds][0]}`);
     whole.dataset.symbol = found[0]!.name;
-    whole.title = found.map(({ meaning, shape }) => (shape ? `${meaning} (${shape})` : meaning)).join("; ");
+    whole.title = found.map(explained).join("; ");
   }
 }

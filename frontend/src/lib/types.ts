@@ -232,6 +232,8 @@ export interface Symbol {
   name: string;
   latex: string;
   meaning: string;
+  /** What other works call it, or nothing. */
+  known_as: string;
   shape: string;
   kind: "parameter" | "bias" | "score" | "output" | "input" | "dimension" | "state";
 }

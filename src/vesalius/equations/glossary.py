@@ -1,7 +1,7 @@
 """What the letters mean: name in the code, LaTeX, meaning.
 
 The paper gives some letters another meaning in some places; those stand in the second table, by
-section or by the equation's name.
+section or by the equation's name. What other works call a letter is in the third.
 """
 
 GLOSSARY: dict[str, tuple[str, str]] = {
@@ -266,3 +266,15 @@ IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
         "alpha": (r"\alpha", "size of the update"),
     },
 }
+
+KNOWN_AS: dict[str, dict[str, str]] = {
+    "5.3": {
+        "q": "candidate",
+        "p": "forget gate f",
+        "r": "input gate i",
+        "s": "output gate o",
+        "c": "cell state",
+        "h": "hidden state",
+    },
+}
+"""What letters of recurrent networks are called outside the paper, by section."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
 from vesalius.equations import errata
-from vesalius.equations.glossary import GLOSSARY, IN_PLACE
+from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS
 from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
@@ -32,6 +32,8 @@ class Symbol:
     latex: str
     meaning: str
     shape: str
+    known_as: str = ""
+    """What other works call it, where that is another name or letter."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ class Equation:
         section = self.section[0] if self.beyond else self.section  # P of P.3
         places = (IN_PLACE.get(self.name, {}), IN_PLACE.get(section, {}), GLOSSARY)
         latex, meaning = next((place[name] for place in places if name in place), (name, ""))
-        return Symbol(name, latex, meaning, shape)
+        known_as = KNOWN_AS.get(section, {}).get(name, "")
+        return Symbol(name, latex, meaning, shape, known_as)
 
     def to_json(self) -> dict[str, Any]:
         file, line = self.source

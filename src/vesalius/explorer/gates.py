@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import FastAPI, Request
 
+from vesalius import equations as eq
 from vesalius.analyses.gates import SHARES, Gates, gates
 from vesalius.analyses.unfolding import unfold
 from vesalius.equations.parameters import Array
@@ -17,22 +18,10 @@ from vesalius.explorer import results
 from vesalius.explorer.answers import as_bytes, as_json, once
 from vesalius.explorer.runs import Run, Runs
 
-ABOUT = {
-    "p": ("forget gate", "45"),
-    "k": ("what is kept", "45"),
-    "q": ("candidate", "44"),
-    "r": ("add gate", "46"),
-    "d": ("what is added", "46"),
-    "c": ("context: the memory", "47"),
-    "s": ("output gate", "48"),
-    "h": ("state: what is shown", "48"),
-}
-ELMAN = {
-    "Uh": ("from the token before", "41"),
-    "Wh": ("from below, with the bias", "41"),
-    "h": ("state", "41"),
-}
-"""What symbols are, and their equations."""
+EQUATIONS = {"p": 45, "k": 45, "q": 44, "r": 46, "d": 46, "c": 47, "s": 48, "h": 48}
+"""The equations of an LSTM's symbols; those of an Elman layer are all of (41)."""
+SUMMANDS = {"Uh": "from the token before", "Wh": "from below, with the bias"}
+"""What the parts of an Elman layer's state are, which are no symbols of (41)."""
 QUANTILE = 0.995
 """Of the sizes, which has the deepest colour."""
 TOGETHER = 32
@@ -104,25 +93,24 @@ def _effect(run: Run, name: str, word: int | None, position: int | None) -> floa
 def told(run: Run, layer: int) -> dict[str, Any]:
     """The symbols with their scales, and the units in each order."""
     found = gates_of(run, layer)
-    about = ABOUT if found.memory == "c" else ELMAN
     symbols = []
     for symbol, values in found.values.items():
-        what, number = about[symbol]
+        number = EQUATIONS[symbol] if found.memory == "c" else 41
         share = symbol in SHARES
         sizes = np.abs(values)
         limit = 1.0 if share else float(np.quantile(sizes, QUANTILE)) or 1.0
-        most = float(sizes.max())
-        symbols.append(
-            {
-                "symbol": symbol,
-                "what": what,
-                "equation": number,
-                "share": share,
-                "limit": limit,
-                "most": most,
-            }
-        )
+        about = {"what": _what(symbol, number), "equation": str(number)}
+        scale = {"share": share, "limit": limit, "most": float(sizes.max())}
+        symbols.append({"symbol": symbol, **about, **scale})
     return {**found.to_json(), "layers": run.trace.graph.layers, "symbols": symbols}
+
+
+def _what(symbol: str, number: int) -> str:
+    """What a symbol is, as other works call it where they do."""
+    if symbol in SUMMANDS:
+        return SUMMANDS[symbol]
+    known = next(one for one in eq.find(number).symbols if one.name == symbol)
+    return known.known_as or known.meaning
 
 
 def drawn(found: Gates, symbols: list[str], order: Order, most: int) -> tuple[Array, Array]:
