@@ -6,7 +6,7 @@ is left to tokenizers.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from vesalius.data import images, preprocessing
 from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
-from vesalius.data.timelines import fitted, read_timeline
+from vesalius.data.timelines import brief, fitted, read_timeline
 from vesalius.equations.parameters import Array
 from vesalius.errors import (
     EmptySequence,
@@ -66,6 +66,8 @@ class Input:
     """Of a series with gaps: the time steps at which any channel is known."""
     hint: str = ""
     """What may be wrong with it."""
+    times: tuple[str, ...] = ()
+    """When each time step was, of a series along time, and those that are forecast."""
 
     @property
     def prepared(self) -> str:
@@ -348,7 +350,10 @@ def _series_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Inpu
         config: OwnConfig = model.config
         names = preprocessing.channel_names(kept, config.channels)
         timeline = fitted(read_timeline(file), config.channels, names, str(file))
-        return [_series(model, timeline.values.T, raw, str(file))]
+        times = (*timeline.times, *timeline.after(config.horizon)) if timeline.times else ()
+        times = brief(times)
+        read = _series(model, timeline.values.T, raw, str(file))
+        return [replace(read, times=times[-config.horizon - read.values.shape[1] :])]
     label = kept.get("label")
     if file.suffix.lower() == ".csv" and label and not has_column(file, label):
         label = None

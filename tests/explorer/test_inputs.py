@@ -10,11 +10,14 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
+from explorer.conftest import served_from
 from PIL import Image
 from playwright.sync_api import expect
 
 import vesalius as vs
 from vesalius.analyses.targets import find
+from vesalius.data import registry
+from vesalius.explorer.app import PAGE
 
 SECONDS = 60
 PAIR = ("He shook his head.", "Then he went home.")
@@ -241,11 +244,17 @@ def test_a_token_is_masked_by_its_button_or_by_m_and_shown_again(visit):
     page.get_by_label("second text").fill(PAIR[1])
     page.keyboard.press("Enter")
     follows = vs.next_sentence("bert", *PAIR).follows
-    expect(hero(page, "follows")).to_have_text(f"B follows A: {percent(follows)}")
+    answer = ("B follows A", follows) if follows > 0.5 else ("B does not follow A", 1 - follows)
+    expect(hero(page, "word")).to_have_text(answer[0])
+    expect(hero(page, "probability")).to_have_text(percent(answer[1]))
     expect(page.locator(".segment")).to_have_text(["A", "B"])
     assert page.url.endswith(f"#t={quote(PAIR[0])}&b={quote(PAIR[1])}")
+    page.locator(".chip", has_text="shook").click()  # what stands there, and the way back
+    expect(hero(page, "word")).not_to_have_text(re.compile("follow"))
+    expect(hero(page, "follows")).to_have_text(f"B follows A: {percent(follows)}")
     hero(page, "follows").get_by_role("button").click()
-    expect(page).to_have_url(re.compile(re.escape("/dissect/y_hat_C?at=0")))
+    expect(page).to_have_url(re.compile(re.escape("/dissect/y_hat_C?at=0#")))
+    expect(hero(page, "word")).to_have_text(answer[0])
     page = visit.open("/bert/dissect#t=" + "He%20went%20home.%20" * 60)
     page.get_by_text("read the last 128 tokens").click()
     expect(hero(page, "probability")).to_contain_text("%")  # they fit, [CLS] and [SEP] too
@@ -319,21 +328,146 @@ def test_patches_of_a_forecast_are_named_and_marked_where_they_lie(browser, serv
     expect.set_options(timeout=1000 * SECONDS)
     visit = Visit(browser, served)
     page = visit.open(f"/forecast/dissect?upload={key}")
-    expect(hero(page, "word")).to_have_text("load, step 1 of 3")
+    expect(hero(page, "word")).to_have_text("load")
+    expect(page.locator("h1")).to_contain_text("step 1, +1:")
     expect(page.get_by_text("12 of 12")).to_be_visible()
     expect(page.locator(".chip")).to_have_count(12)
     page.locator(".chip").nth(7).click()
-    expect(hero(page, "word")).to_have_text("price, step 1 of 3")
+    expect(hero(page, "word")).to_have_text("price")
     expect(page.get_by_text("looks from patch 2 of price, times 3 to 6 most")).to_be_visible()
     expect(page.get_by_label("patch 2 of price, times 3 to 6")).to_have_class(re.compile("current"))
     wide = page.locator("figure svg").evaluate("svg => svg.viewBox.baseVal.width")
-    marks = [float(line.get_attribute("x1")) for line in page.locator("figure line").all()]
-    assert marks == pytest.approx([wide * 2 / 12, wide * 6 / 12])
+    marks = [float(line.get_attribute("x1")) for line in page.locator("figure .patch").all()]
+    gutter, times = 58, 12 + 3  # numbers beside the axis; what was and what is to come
+    assert marks == pytest.approx([gutter + (wide - gutter) * k / times for k in (2, 6)])
     expect(page.locator("figure rect")).to_have_count(6)  # of its own channel
-    page.locator("figure button").click(position={"x": 2, "y": 20})
+    page.locator("figure button").click(position={"x": 60, "y": 20})
     expect(page.get_by_text("looks from patch 1 of price, times 1 to 4 most")).to_be_visible()
     visit.context.close()
     assert visit.complaints == []
+
+
+HOURS, BACK, AHEAD = 400, 48, 12
+
+
+@pytest.fixture(scope="module")
+def hourly():
+    """A series of two channels, each in a unit of its own."""
+    day = np.sin(2 * np.pi * np.arange(HOURS) / 24)[:, None]
+    return day * [30, 2] + [500, 20] + np.random.default_rng(1).normal(size=(HOURS, 2))
+
+
+@pytest.fixture(scope="module")
+def forecaster(tmp_path_factory, hourly):
+    """A small model that forecasts, and a folder of data with the corpus that its recipe names."""
+    folder = tmp_path_factory.mktemp("forecaster")
+    settings = {"context": BACK, "horizon": AHEAD, "patch": 8, "stride": 8, "layers": 1}
+    model = vs.create("patchtst", **settings, heads=2, embedding=8, feedforward=8, channels=2)
+    widths = {str(level): np.full((AHEAD, 2), level).tolist() for level in (0.5, 0.8, 0.9, 0.95)}
+    model.preprocessing = {
+        "channels": ["load", "price"],
+        "mean": [500, 20],
+        "std": [20, 2],
+        "recipe": {"seed": 1, "data": {"corpus": "national-illness"}},
+        "intervals": widths,
+    }
+    model.save(folder / "hourly")
+    (file,) = registry.corpus("national-illness").files
+    rows = [f"{_hour(i)},{load:.4f},{price:.4f}" for i, (load, price) in enumerate(hourly)]
+    body = ",load,price\n" + "\n".join(rows) + "\n"
+    name = "when".ljust(file.forms[0].size - len(body), "_")  # the registry knows files by size
+    (folder / file.path).parent.mkdir()
+    (folder / file.path).write_text(name + body)
+    return folder
+
+
+def _hour(i):
+    return f"2024-01-{i // 24 + 1:02} {i % 24:02}:00:00"
+
+
+@pytest.fixture(scope="module")
+def forecasting(forecaster):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VESALIUS_DATA", str(forecaster))
+        with served_from(PAGE, model=str(forecaster / "hourly")) as served:
+            yield served
+
+
+def test_a_model_that_forecasts_is_given_windows_of_its_own_corpus(forecasting, forecaster, hourly):
+    first = HOURS - HOURS // 5  # the last fifth is to test on
+    with forecasting.client() as client:
+        about = client.get("/api/models/hourly").json()
+        assert (about["corpus"], about["begins"]) == ("national-illness", 0)
+        assert about["more"] == HOURS - first - AHEAD + 1
+        assert about["examples"][0] == {"number": 0, "label": _hour(first)[:-3]}
+        body = {"model": "hourly", "example": 5}
+        run = client.post("/api/runs", json=body).json()["id"]
+        told = client.get(f"/api/runs/{run}/forecast", params={"channel": 1}).json()
+        target = client.get(f"/api/runs/{run}", params={"word": AHEAD + 3}).json()
+        cut = client.post("/api/runs", json=body | {"cuts": ["P[1,1]"]}).json()["id"]
+        ablated = client.get(f"/api/runs/{cut}/forecast").json()
+        refused = client.get(f"/api/runs/{run}/forecast", params={"channel": 2})
+    past, future = hourly[first + 5 - BACK : first + 5], hourly[first + 5 : first + 5 + AHEAD]
+    found = vs.forecast(str(forecaster / "hourly"), past.round(4).T)
+    assert told["past"] == pytest.approx(past[:, 1], abs=1e-3)
+    assert told["follows"] == pytest.approx(future[:, 1], abs=1e-3)
+    assert told["values"] == pytest.approx(found.values[:, 1], rel=1e-5)
+    assert told["ends"][0] == pytest.approx(found.lower[:, 1], rel=1e-5)
+    assert told["ends"][1] == pytest.approx(found.upper[:, 1], rel=1e-5)
+    assert told["after"] == [_hour(first + 5 + k)[:-3] for k in range(AHEAD)]
+    assert (len(told["before"]), told["before"][-1]) == (BACK, _hour(first + 4)[:-3])
+    assert target["target"]["token"] == "step 4, price"
+    assert target["forecast"]["value"] == pytest.approx(found.values[3, 1], rel=1e-5)
+    assert target["likeliest"][0]["token"] == "step 1, load"
+    assert target["likeliest"][0]["value"] == pytest.approx(found.values[0, 0], rel=1e-5)
+    assert ablated["ends"] is None  # intervals are of the model as it is
+    assert refused.status_code == 422
+    assert "channels 0 to 1, got 2" in refused.json()["message"]
+
+
+def test_the_example_of_a_forecast_is_read_by_python_too(forecaster, hourly, monkeypatch):
+    monkeypatch.setenv("VESALIUS_DATA", str(forecaster))
+    values = vs.example(str(forecaster / "hourly"), 5)
+    start = HOURS - HOURS // 5 + 5
+    assert values == pytest.approx(hourly[start - BACK : start].T, abs=1e-3)
+
+
+def test_a_forecast_is_drawn_in_its_own_units(browser, forecasting, forecaster, hourly):
+    expect.set_options(timeout=1000 * SECONDS)
+    visit = Visit(browser, forecasting)
+    page = visit.open("/hourly/dissect")
+    first = HOURS - HOURS // 5
+    past = hourly[first - BACK : first].round(4).T
+    found = vs.forecast(str(forecaster / "hourly"), past)
+    value, lower, upper = (f"{a[0, 0]:.1f}" for a in (found.values, found.lower, found.upper))
+    expect(hero(page, "word")).to_have_text("load")
+    expect(hero(page, "probability")).to_have_text(value)
+    expect(hero(page, "interval")).to_have_text(f"90 % from {lower} to {upper}")
+    for line in ("past", "forecast", "interval", "followed"):
+        expect(page.locator(f"[data-line={line}]")).to_have_count(1)
+    expect(page.locator("[data-target-step='0']")).to_have_count(1)
+    wide = page.locator("figure svg").evaluate("svg => svg.viewBox.baseVal.width")
+    seventh = 58 + (wide - 58) * (BACK + 6.5) / (BACK + AHEAD)
+    page.locator("figure button").click(position={"x": seventh, "y": 60})
+    expect(page.locator("[data-target-step='6']")).to_have_count(1)
+    expect(hero(page, "probability")).to_have_text(f"{found.values[6, 0]:.1f}")
+    settled(page)
+    page.keyboard.press("x")
+    expect(hero(page, "was")).to_have_text(f"was {found.values[6, 0]:.1f}")
+    expect(page.locator("[data-line=interval]")).to_have_count(0)
+    visit.context.close()
+    assert visit.complaints == []
+
+
+def test_a_model_of_masks_that_is_given_none_reads_its_first_word(visit):
+    page = visit.open(f"/bert/dissect#t={quote(PAIR[0])}")
+    expect(page.locator(".chip.current")).to_have_text("he")
+    trace = vs.dissect("bert", PAIR[0])
+    word = trace.likeliest(1, 1)[0]
+    expect(hero(page, "word")).to_have_text(word[1])
+    expect(page.get_by_text("no word is hidden")).to_be_visible()
+    page.get_by_role("button", name="hide he").click()
+    expect(page.locator(".chip.masked")).to_contain_text("hides he")
 
 
 def test_what_the_text_bar_cannot_read_has_a_state_of_its_own(visit):

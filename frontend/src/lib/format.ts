@@ -41,9 +41,17 @@ export function percent(p: number): string {
   return `${number(x, 2)} %`;
 }
 
-/** What a target would be: its probability, or its value where it has none. */
-export const would = (target: { probability: number | null } | undefined, x: number): string =>
-  outcome(target?.probability === null ? null : x, x);
+/** What scales a forecast's numbers back to the units of its series. */
+type Scale = { mean: number; std: number } | null | undefined;
+
+/** What a target would be: its probability, or its value where it has none, in its series' units. */
+export function would(run: { target: { probability: number | null }; forecast?: Scale } | null | undefined, x: number): string {
+  return outcome(run?.target.probability === null ? null : x, run?.forecast ? x * run.forecast.std + run.forecast.mean : x);
+}
+
+/** What a run says of its target. */
+export const says = (run: { target: { probability: number | null; logit: number }; forecast?: Scale }): string =>
+  would(run, run.target.probability ?? run.target.logit);
 
 /** A probability, or the value of what has none. */
 export function outcome(probability: number | null, value: number): string {

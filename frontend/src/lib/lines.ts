@@ -1,5 +1,6 @@
 /* A series as lines: one path a channel, all on one scale. */
 
+import { decimals, number } from "./format";
 import type { Seen, Span, Values } from "./types";
 
 /** Drawn on the scale of another series, if one is said. */
@@ -19,3 +20,15 @@ export const middle = (i: number, count: number, wide: number): number => ((i + 
 
 /** What a column of the states covers of a series: a patch of a channel, or a time of all (-1). */
 export const span = (seen: Seen | null | undefined, i: number): Span => seen?.spans?.[i] ?? [-1, i, 1, i + 1, `time ${i + 1}`];
+
+/** Round numbers along an axis that holds all from one value to another, and where it begins and ends. */
+export function ticks(least: number, most: number, many = 4): { low: number; high: number; at: { value: number; name: string }[] } {
+  const rough = (most - least || Math.abs(most) || 1) / many;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((k) => k * power).find((k) => k >= rough)!;
+  const [first, last] = [Math.floor(least / step), Math.max(Math.floor(least / step) + 1, Math.ceil(most / step))];
+  const digits = Math.max(0, -Math.floor(Math.log10(step)) + Number(/^[^1-9]*25/.test(String(step)) && step < 10));
+  const name = (value: number): string => (Math.abs(value) >= 1e7 ? number(value) : decimals(value, digits).replace(/\B(?=(\d{3})+$)/g, digits ? "" : ","));
+  const at = Array.from({ length: last - first + 1 }, (_, k) => ({ value: (first + k) * step, name: name((first + k) * step) }));
+  return { low: first * step, high: last * step, at };
+}

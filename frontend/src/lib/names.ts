@@ -2,11 +2,16 @@
 
 import { explorer } from "./explorer.svelte";
 import { shown } from "./format";
+import { singular } from "./reading";
 import type { Summary } from "./types";
+
+/** Whether a model's outcomes are tokens, whose blanks are to be seen; classes and answers are not. */
+export const areTokens = (): boolean => singular(explorer.run, explorer.model) === "word";
 
 export function named(token: string, place?: number): string {
   const seen = explorer.run?.input;
   if (seen?.kind === "pixels" && place !== undefined) return place < seen.first ? "start" : `pixel ${place - seen.first + 1}`;
+  if (place === undefined && !areTokens()) return token;
   return explorer.model?.reads === "text" ? shown(token) : token;
 }
 

@@ -45,8 +45,16 @@ export function maskable(run: Summary, model: ModelInfo, place: number): boolean
 export const realOf = (run: Summary | null): number =>
   run?.input?.kind === "series" && run.input.real < run.tokens.length ? run.input.real : Infinity;
 
+/** Whether the answer is of two texts: if the second follows the first. */
+export const answersPair = (run: Summary | null): boolean => run?.target.step === "z_C";
+
+/** Whether a text is read by a model that restores what is hidden, and nothing is. */
+export const hidesNothing = (run: Summary, model: ModelInfo | null): boolean =>
+  !!model?.masks && model.reads === "text" && !run.masks.length && !run.tokens.includes("[MASK]");
+
 /** What an outcome of a model is called. */
 export function singular(run: Summary | null, model: ModelInfo | null): string {
+  if (answersPair(run)) return "answer";
   if (run?.target.probability === null) return "value";
   if (model?.reads === "pixels") return "grey";
   return model?.reads === "text" && !(run?.masked && run.target.step === "z") ? "word" : "class";
@@ -65,8 +73,14 @@ export function verb(run: Summary): string {
 export const ranked = (run: Summary): string =>
   isLikeliest(run) ? "" : `number ${grouped(run.target.rank!)} of ${grouped(run.outcomes)}`;
 
+/** What each state is read out as, token by token: a word, where the answer is of both texts. */
+export const readOut = (run: Summary | null, model: ModelInfo | null): string => (answersPair(run) ? "word" : singular(run, model));
+
 /** What the outcomes of a model are called. */
 export function noun(run: Summary | null, model: ModelInfo | null): string {
-  const one = singular(run, model);
+  return plural(singular(run, model));
+}
+
+export function plural(one: string): string {
   return `${one}${one.endsWith("s") ? "es" : "s"}`;
 }

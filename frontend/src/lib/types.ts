@@ -99,6 +99,33 @@ export interface Step {
   cut: string;
 }
 
+/** The value of a forecast that is looked at, in the units of its series. */
+export interface Forecast {
+  channel: number;
+  step: number;
+  time: string;
+  value: number;
+  /** The ends of its interval, where the model keeps one, and what it is to hold. */
+  ends: [number, number] | null;
+  level: number;
+  /** What the model's own numbers are scaled by. */
+  mean: number;
+  std: number;
+  scaled: boolean;
+}
+
+/** One channel of a forecast: what was before, what is to come, and what came, if it is known. */
+export interface Course {
+  channel: number;
+  past: number[];
+  values: number[];
+  ends: [number[], number[]] | null;
+  level: number;
+  follows: number[] | null;
+  before: string[];
+  after: string[];
+}
+
 export interface Summary {
   id: string;
   clean: string;
@@ -124,6 +151,8 @@ export interface Summary {
     logit: number;
     probability: number | null;
   };
+  /** The target of a forecast; null of all else. */
+  forecast: Forecast | null;
   likeliest: Word[];
   /** How many words, classes or values there are. */
   outcomes: number;

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments
+from vesalius.capabilities import predicts_next
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength, nearest
@@ -68,7 +69,8 @@ def find(trace: Trace, wanted: Wanted = None, position: int | None = None) -> Ta
     """The target that is meant, in this trace; the likeliest word or class unless one is said.
 
     ``position`` is the token that words are read after, or at which for masked models: the last
-    by default, and the one that is masked; of tags the last word, of answers where they start.
+    by default, and the one that is masked; of tags the last word, of answers where they start. A
+    masked model that is given no mask reads the first word.
     """
     if isinstance(wanted, str) and wanted not in labels(trace):
         wanted = _written(wanted)
@@ -173,17 +175,24 @@ def column_of(trace: Trace, value: Array, position: int | None) -> int:
 
 
 def _answered(trace: Trace, value: Array) -> int:
-    """The first mask; of tags the last word, of spans the likeliest start; else the last token."""
+    """The first mask; of tags the last word, of spans the likeliest start; else the last token.
+
+    Models of masks have nothing to say after the last token; without a mask they read the first
+    word.
+    """
     tokenizer = trace.model.tokenizer if trace.model else None
     special = {} if tokenizer is None else tokenizer.special
     if (mask := special.get("[MASK]")) in trace.ids:
         return trace.ids.index(mask)
     last = int(value.shape[1]) - 1
-    if trace.labelled not in ("tokens", "span"):
+    labelled = trace.labelled in ("tokens", "span")
+    if not labelled and (trace.model is None or not special or predicts_next(trace.model)):
         return last
     words = [i for i, token in enumerate(trace.ids) if token not in special.values()] or [last]
     if trace.labelled == "tokens":
         return words[-1]
+    if not labelled:
+        return words[0]
     segments = trace.graph.segments or [0] * len(trace.ids)
     text = [i for i in words if segments[i] == segments[words[-1]]]
     return max(text, key=lambda i: float(value[0, i]))

@@ -7,6 +7,7 @@ published. Values are scaled by the training part alone.
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -81,6 +82,14 @@ def _format(text: str) -> str:
         return "%Y%m%d" if text.isdecimal() else "%Y-%m-%d"
     between = "T" if "T" in text else " "
     return f"%Y-%m-%d{between}%H:%M" + (":%S" if text.count(":") > 1 else "")
+
+
+def brief(times: Sequence[str]) -> tuple[str, ...]:
+    """Times without the hours, or seconds, that are zero in all of them."""
+    for zero in ("[ T]00:00(:00)?$", "(?<=:..):00$"):
+        if all(re.search(zero, time) for time in times):
+            return tuple(re.sub(zero, "", time) for time in times)
+    return tuple(times)
 
 
 def _moments(times: Sequence[str]) -> list[Any] | None:

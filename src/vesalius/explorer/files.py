@@ -9,8 +9,8 @@ from fastapi.responses import Response
 
 from vesalius.errors import WrongKind
 from vesalius.examples import shelf
-from vesalius.explorer import images
-from vesalius.explorer.answers import ASK, as_values
+from vesalius.explorer import forecasts, images
+from vesalius.explorer.answers import ASK, as_json, as_values
 from vesalius.explorer.runs import Runs
 
 
@@ -31,7 +31,10 @@ def routes(app: FastAPI, runs: Runs) -> None:
             found = shelf(model)[number]
         if found.values.dtype == np.uint8:
             return Response(images.png(found.values), media_type="image/png")
-        return as_values(request, f"{key}/{number}", found.values, "", "")
+        values = found.values
+        if found.follows is not None and (scaling := forecasts.scaling_of(model)) is not None:
+            values = scaling.apply(values.T).T  # so that channels of any unit can be seen together
+        return as_values(request, f"{key}/{number}", values, "", "")
 
     @app.get("/api/runs/{key}/picture")
     def picture(key: str) -> Any:
@@ -44,6 +47,12 @@ def routes(app: FastAPI, runs: Runs) -> None:
         if given is None or given.ndim != 2:
             raise WrongKind(f"this run of {run.trace.family} is of no series")
         return as_values(request, f"{key}/series", given, "", "")
+
+    @app.get("/api/runs/{key}/forecast")
+    def forecast(key: str, channel: int = 0) -> Any:
+        run = runs[key]
+        with run.entry.at_work():
+            return as_json(forecasts.course(run, channel))
 
     @app.get("/api/runs/{key}/restored")
     def restored(key: str, seed: int = 0, temperature: float = 1.0) -> Any:

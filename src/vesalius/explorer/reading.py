@@ -20,6 +20,7 @@ from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
 from vesalius.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.model import Model
+from vesalius.specimens import FOLDER
 from vesalius.tasks.filling import MASK
 from vesalius.tokenizers import Encoded
 
@@ -66,6 +67,10 @@ class What:
     """All pixels of a picture of which the model is given some."""
     prepared: str = ""
     hint: str = ""
+    times: tuple[str, ...] = ()
+    """When the steps of a series along time were, and those that are forecast."""
+    follows: Array | None = None
+    """What such a series went on to be, in its own units."""
     edit: Mapping[str, Callable[[Array], Array]] | None = None
 
     @property
@@ -207,12 +212,16 @@ def _array(model: Model, asked: Asked, uploads: Uploads) -> What:
         found = What(
             one, told, label=held.label, source=f"example {held.number} of {shelf(model).corpus}"
         )
-    return _covered(model, replace(found, prepared=one.prepared, hint=one.hint), asked.masks)
+        one = replace(one, times=held.times)
+        found = replace(found, follows=held.follows)
+    found = replace(found, prepared=one.prepared, hint=one.hint, times=one.times)
+    return _covered(model, found, asked.masks)
 
 
 def _example(model: Model, number: int) -> str:
-    assert model.folder is not None, "examples are for specimens, which have one"
-    return f'vs.example("{model.folder.name}", {number})'
+    assert model.folder is not None, "examples are for models of a folder"
+    name = model.folder.name if model.folder.parent == FOLDER else str(model.folder)
+    return f"vs.example({json.dumps(name, ensure_ascii=False)}, {number})"
 
 
 def _covered(model: Model, found: What, masks: Sequence[int]) -> What:

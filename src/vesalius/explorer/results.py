@@ -16,7 +16,7 @@ from vesalius.capabilities import predicts_next
 from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind
-from vesalius.explorer import inputs
+from vesalius.explorer import forecasts, inputs
 from vesalius.explorer.catalogue import ModelChanged
 from vesalius.explorer.runs import Run, UnknownRun
 from vesalius.explorer.training import UnknownTraining
@@ -25,6 +25,7 @@ from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.inputs import label_names
 from vesalius.steps import ATTENTION
+from vesalius.tasks.filling import MASK
 from vesalius.traces import Trace
 
 CUT = ("P", "D")
@@ -34,6 +35,8 @@ WITHIN = {"C_bar": "D", "F": "D", "D": "D"}
 MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining, UnknownUpload)
 """Errors about a thing that is not there."""
 OUTPUTS = ("Z", "Y_hat", "z", "y_hat", "z_C", "y_hat_C", "Omega_hat")
+FOLLOWING = ("B follows A", "B does not follow A")
+"""The answers for two texts, by the rows of z_C (58)."""
 
 
 def status_of(error: Exception) -> int:
@@ -84,6 +87,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
             "logit": found.value,
             "probability": found.probability,
         },
+        "forecast": forecasts.told(run, target.cells[0][0]) if _channels(run) else None,
         "likeliest": listed["words"],
         "outcomes": listed["size"],
         "parts": [part.to_json() for part in found.parts],
@@ -104,9 +108,12 @@ def target_of(run: Run, word: int | None, position: int | None) -> Target:
     """The likeliest word or class of the run without cuts, unless another is meant.
 
     Of a model that restores values it is one of them, of a model without a head one of its states;
-    of a forecast the first time step of the channel that the page stands at.
+    of a forecast the first time step of the channel that the page stands at; of two texts whether
+    the second follows, until a token of theirs is asked for.
     """
     trace = run.trace
+    if position is None and _asks_for_following(run) and (word or 0) < len(FOLLOWING):
+        return find(trace, ("z_C", int(trace["z_C"].argmax()) if word is None else word))
     if names := _channels(run):
         n, horizon = len(trace.tokens()), trace["Omega_hat"].shape[1]
         if word is None:
@@ -130,6 +137,17 @@ def _rank(run: Run, target: Target, row: int) -> int | None:
         return None
     column = _column(run, target)
     return 1 + int((column > column[row]).sum() + (column[:row] == column[row]).sum())
+
+
+def _asks_for_following(run: Run) -> bool:
+    """Whether it is two texts without a mask, read by a model that says if the second follows."""
+    trace = run.trace
+    tokenizer = trace.model.tokenizer if trace.model else None
+    if tokenizer is None or isinstance(trace, LongTrace) or trace.tells_labels:
+        return False
+    if not trace.graph.segments or "z_C" not in trace:
+        return False
+    return trace.graph.segments[-1] == 1 and tokenizer.special.get(MASK) not in trace.ids
 
 
 def word_of(run: Run, target: Target) -> int:
@@ -161,7 +179,7 @@ def _ahead(run: Run, step: str) -> int:
 def _wanted(run: Run, target: Target) -> tuple[Any, int | None]:
     """A target as the analyses take it."""
     cell = target.cells[0][0]
-    if target.step not in targets.OUTPUTS or target.step == "Omega_hat":
+    if target.step != targets.output_of(run.trace) or target.step == "Omega_hat":
         return (target.step, *cell), None
     return cell[0], target.column if len(cell) > 1 else None
 
@@ -172,6 +190,8 @@ def _place(run: Run, target: Target, position: int | None) -> int:
     if names := _channels(run):
         last = (target.cells[0][0][0] + 1) * n // len(names) - 1
         return last if position is None else min(max(0, position), n - 1)
+    if target.step == "z_C":
+        return 0  # it is read from the class token
     if len(target.cells[0][0]) > 1:
         return target.column + _ahead(run, target.step)
     if position is not None and 0 <= position < n:
@@ -189,9 +209,11 @@ def name_of(run: Run, step: str, row: int) -> str:
     trace = run.trace
     if step == "z" and (named := targets.labels(trace)):
         return named[row]
+    if step == "z_C":
+        return FOLLOWING[row]
     if names := _channels(run):
         horizon = trace["Omega_hat"].shape[1]
-        return f"{names[row // horizon]}, step {row % horizon + 1} of {horizon}"
+        return f"step {row % horizon + 1}, {names[row // horizon]}"
     tokenizer = trace.model.tokenizer if trace.model else None
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
@@ -267,7 +289,11 @@ def vocabulary(
     Their probabilities are the model's; with ``how``, the sampler's after its cuts.
     """
     column, odds, step = outcomes(run, position)
+    if names := _channels(run):
+        column = forecasts.in_units_of_the_series(run, column.reshape(len(names), -1)).ravel()
     order, kept = np.arange(len(column)), len(column)
+    if names:  # the channel that the page stands at comes first
+        order = np.roll(order, -word_of(run, target_of(run, None, position)))
     if odds is not None:
         order = np.argsort(-column, kind="stable")
     if how is not None:

@@ -196,12 +196,7 @@ def _told(
     assert run is not None, "what serves forecast has one"
     dtype = next(iter(model.state.values())).dtype
     values = run(model.parameters, seen.T.astype(dtype)).T[:many].astype(np.float64)
-    lower = upper = None
-    if scaling is not None:
-        widths = half_width(model.preprocessing, level, many, config.channels)
-        values = values * scaling.std + scaling.mean
-        if widths is not None:
-            lower, upper = values - widths * scaling.std, values + widths * scaling.std
+    values, lower, upper = in_units(model, values, level, scaling)
     return Forecast(
         timeline.names,
         tuple(timeline.after(many)),
@@ -212,3 +207,19 @@ def _told(
         np.asarray(past, np.float64),
         f"the last {config.context} of {len(timeline):,} time steps, {how}",
     )
+
+
+def in_units(
+    model: Model, values: Array, level: float, scaling: Scaling | None
+) -> tuple[Array, Array | None, Array | None]:
+    """A forecast, time x channels, in the units of its series, and the ends of its intervals.
+
+    Without ``scaling`` it is left as it is, and has none.
+    """
+    if scaling is None:
+        return values, None, None
+    widths = half_width(model.preprocessing, level, *values.shape)
+    values = values * scaling.std + scaling.mean
+    if widths is None:
+        return values, None, None
+    return values, values - widths * scaling.std, values + widths * scaling.std
