@@ -322,6 +322,21 @@ def test_another_text_is_read(page):
     assert page.url.endswith("#t=It%20was%20a%20dark")
 
 
+@pytest.mark.parametrize("high", [800, 640])
+def test_scores_of_a_long_text_are_square_and_the_cursor_is_in_view(watched, high):
+    watched.page.set_viewport_size({"width": 1280, "height": high})
+    page = watched.open(f"/gpt/dissect/mu[4,3]?at=240,3#t={quote('He shook his head. ' * 50)}")
+    cursor, pane = page.locator(".equation .cursor"), page.locator(".equation")
+    expect(cursor).to_be_visible()
+    box = page.locator(".equation canvas").first.bounding_box()
+    assert box["width"] == pytest.approx(box["height"], abs=1)
+    for key in ("ArrowUp", "ArrowDown"):
+        page.keyboard.press(key)
+        expect(page.locator('.page[data-busy="no"]')).to_be_visible()
+        mark, frame = cursor.bounding_box(), pane.bounding_box()
+        assert frame["y"] <= mark["y"] <= frame["y"] + frame["height"] - mark["height"]
+
+
 @pytest.mark.parametrize("which", ["text", "text of the other run"])
 def test_line_ends_of_a_text_survive_editing(watched, which):
     text = "He said:\n\n'Come in'\nShe"
