@@ -339,7 +339,7 @@ def test_scores_of_a_long_text_are_square_and_the_cursor_is_in_view(watched, hig
 
 @pytest.mark.parametrize("which", ["text", "text of the other run"])
 def test_line_ends_of_a_text_survive_editing(watched, which):
-    text = "He said:\n\n'Come in'\nShe"
+    text = "He said.\n\nCome in.\nShe"
     page = watched.open(f"/gpt/dissect#t={quote(text)}")
     expect(page.get_by_role("group", name="tokens")).to_contain_text("↵")
     page.keyboard.press("/" if which == "text" else "v")
