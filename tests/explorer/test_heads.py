@@ -196,6 +196,11 @@ def test_a_unit_is_followed_held_and_frozen(browser, served, client):
     units = np.frombuffer(answer.content, "<i4")[values.size :].reshape(shape)
     told = client.get(f"/api/runs/{run}/gates", params={"layer": 2}).json()["symbols"]
     k = [one["symbol"] for one in told].index("c")
+    names = {one["symbol"]: one["what"] for one in told}
+    gates_as_known = ("forget gate f", "input gate i", "output gate o", "candidate", "cell state")
+    for symbol, name in zip("prsqc", gates_as_known, strict=True):
+        assert names[symbol] == name
+        expect(page.get_by_role("button", name=f"{symbol} {name}", exact=False)).to_be_visible()
     for row, token in ((3, 15), (rows - 1, 8)):
         value, unit = values[k, row, token], units[k, row, token]
         assert value == gates["c"][unit, token]

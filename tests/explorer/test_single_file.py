@@ -163,6 +163,7 @@ def test_a_file_of_two_texts_opens_with_both(monkeypatch):
     assert json.loads(held["about"])["second"] == "It rained."
     first = f"/api/runs/{run['id']}"
     told = json.loads(held[held[first].removeprefix("=")])  # the likeliest word was asked for too
+    assert told["target"]["token"] in ("B follows A", "B does not follow A")
     assert told["segments"] == [0] * 5 + [1] * (len(told["ids"]) - 5)
 
 

@@ -78,7 +78,8 @@ def in_units_of_the_series(run: Run, values: Array) -> Array:
     scaling = scaling_of(_model(run))
     if scaling is None:
         return values
-    return values * scaling.std[:, None] + scaling.mean[:, None]
+    found: Array = values * scaling.std[:, None] + scaling.mean[:, None]
+    return found
 
 
 def _model(run: Run) -> Model:

@@ -207,7 +207,8 @@ def _asked(kept: Kept, run: Run) -> list[Asked]:
     row = first.cells[0][0][0]
     found: list[Asked] = [(None, row)]
     found += [(None, word["id"]) for word in results.vocabulary(run, "", WORDS, None)["words"]]
-    wide = run.trace[first.step].ndim > 1
+    by_token = results.target_of(run, None, 0).step  # of two texts not what the page opens with
+    wide = run.trace[by_token].ndim > 1
     for position in range(len(run.trace.ids))[-POSITIONS:] if wide else ():
         found.append((position, results.target_of(run, None, position).cells[0][0][0]))
     return list(dict.fromkeys(found))
@@ -308,13 +309,12 @@ def _part(kept: Kept, run: Run, name: str, top: int, left: int, part: Any) -> bo
 
 
 def beginning(run: Run, name: str, word: int) -> Cell:
-    """Where the cursor stands in a step at first: the page's own rule, for the last position."""
+    """Where the cursor stands in a step at first: the page's own rule, where it opens."""
     step = run.trace.graph.step(name)
     value = np.asarray(step.value, dtype=np.float32)
     if not value.ndim:
         return (0,)
-    target = results.target_of(run, word, None)
-    position = target.column if run.trace[target.step].ndim > 1 else len(run.trace.ids) - 1
+    position = results.place(run, None)
     rows, columns = results.axes(step, len(run.trace.ids))
     if rows == "vocabulary":
         return (word, position) if value.ndim > 1 else (word,)
@@ -337,7 +337,8 @@ def _unfold(kept: Kept, run: Run, word: int, progress: Progress) -> int:
     A best-first search: an operand is one further away, and one more for each larger term.
     """
     target = results.target_of(run, word, None)
-    starts = [(name, target.cells[0][0], 0.0) for name in (*ODDS, target.step) if name in run.trace]
+    odds = ("y_hat_C",) if target.step == "z_C" else ODDS
+    starts = [(name, target.cells[0][0], 0.0) for name in (*odds, target.step) if name in run.trace]
     starts += [(name, beginning(run, name, word), FAR) for name in run.trace]
     for step in run.trace.steps:
         if step.symbol == "mu":
