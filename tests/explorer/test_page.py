@@ -173,7 +173,7 @@ def test_the_figures_type_can_be_read(page, clean):
     cut_to(page, clean)
     figure = page.locator(".figure .vesalius-figure")
     expect(figure).to_be_visible()
-    assert figure.evaluate(SMALLEST) >= 10
+    assert figure.evaluate(SMALLEST) >= 11.5
     head = page.locator(".figure p")
     expect(head).to_be_in_viewport()
 
@@ -186,7 +186,7 @@ SMALLEST = "svg => 9 * svg.getScreenCTM().a"
 def test_a_wider_figure_has_a_wider_pane_which_shows_the_part_that_is_lit(watched, model):
     page = watched.open(f"/{model}/dissect")
     expect(page.locator(".figure [data-lit]").first).to_be_in_viewport()
-    assert page.locator(".figure .vesalius-figure").evaluate(SMALLEST) >= 10
+    assert page.locator(".figure .vesalius-figure").evaluate(SMALLEST) >= 11.5
 
 
 def test_the_address_alone_restores_what_was_seen(watched, cut):

@@ -85,7 +85,7 @@ def test_a_whole_walk_by_keyboard_alone(page):
     rested(page)
     page.evaluate("document.activeElement.blur()")  # as a click beside it would
     press("Enter")  # unfold the largest term, and fold again
-    expect(page).not_to_have_url(re.compile(re.escape("D[4]")))
+    expect(page).not_to_have_url(re.compile(re.escape("/dissect/D[4]")))
     rested(page)
     press("Backspace")
     at(page, "/gpt/dissect/D[4]")

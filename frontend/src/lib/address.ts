@@ -2,6 +2,7 @@
 
    /gpt/dissect/mu[3,4]?at=2,1&cut=P[3,4]&word=769&after=2#t=He%20shook%20his
    /vit/dissect/mu[3,4]?at=0,24&example=4
+   /gpt/dissect/H[4]?at=20,2&way=Y_hat:769,2/Z:769,2
    /gpt/dissect/mu[3,4]?at=2,1&vs=gpt&show=b#t=He%20shook%20his&v=He%20opened%20his */
 
 import { FILE, isKept } from "./kept";
@@ -24,6 +25,12 @@ export interface Other {
   packed?: string | null;
 }
 
+/** A number that was unfolded: a step and a cell of it. */
+export interface Crumb {
+  step: string;
+  at: number[];
+}
+
 export type Show = "a" | "b" | "change";
 
 export interface Address {
@@ -31,6 +38,8 @@ export interface Address {
   room: Room;
   step: string;
   at: number[] | null;
+  /** The numbers that were unfolded on the way here, the first one first. */
+  way: Crumb[];
   cuts: string[];
   /** The word that is asked about; null for the likeliest. */
   word: number | null;
@@ -97,6 +106,12 @@ function within(text: string | null, least: number, most: number): number | null
   return x >= least && x <= most ? x : null;
 }
 
+/** Steps with their cells, as in Z:769,2/H[4]:3,2. */
+function crumbs(text: string | null): Crumb[] {
+  const found = (text ?? "").split("/").map((one) => /^([^:]+):(\d{1,9}(?:,\d{1,9})*)$/.exec(one));
+  return found.flatMap((one) => (one ? [{ step: one[1]!, at: listed(one[2]!)! }] : []));
+}
+
 /** A part of the path; one that was cut short within a letter is taken as it stands, and named as unknown. */
 function decoded(part: string): string {
   try {
@@ -119,6 +134,7 @@ export function read(given: URL): Address {
     room: ROOMS.find((one) => one === room) ?? "dissect",
     step: rest.join("/"),
     at: listed(at),
+    way: crumbs(query.get("way")),
     cuts: query.getAll("cut"),
     word: whole(query.get("word")),
     after: whole(query.get("after")),
@@ -164,6 +180,7 @@ const plain = (text: string): string => encodeURIComponent(text).replace(/%(5B|5
 export function written(place: Address): string {
   const query: string[] = [];
   if (place.at) query.push(`at=${place.at.join(",")}`);
+  if (place.way.length) query.push(`way=${place.way.map(({ step, at }) => `${plain(step)}:${at.join(",")}`).join("/")}`);
   for (const name of place.cuts) query.push(`cut=${plain(name)}`);
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);

@@ -11,7 +11,13 @@ import { pack, unpack } from "./packing";
 import { beginning, maskable, wanted } from "./reading";
 import { about, holds, isKept } from "./kept";
 import { sameRun, sameSteps } from "./same";
+import { roomy } from "./shape.svelte";
 import type { Cell, Effect, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
+
+/** What leads to another number than the one that was unfolded. */
+const ELSEWHERE: (keyof Address)[] = ["step", "model", "text", "second", "word", "after", "example", "upload", "index", "given", "masks"];
+/** Numbers that the way here holds; the first of a longer one are forgotten. */
+const DEEPEST = 16;
 
 export class Explorer {
   models = $state.raw<ModelName[]>([]);
@@ -49,6 +55,11 @@ export class Explorer {
   /** What the address says of the run that is shown: A, or B as if it stood alone. */
   get side(): Address {
     return this.place.vs && this.place.show === "b" && !comparing.problem ? otherOf(this.place) : this.place;
+  }
+
+  /** Whether a word, class or grey can be read out of every layer's state. */
+  get states(): boolean {
+    return this.run?.target.probability !== null && !!this.run?.steps.some((step) => step.name === "H[0]");
   }
 
   get equation(): Equation | null {
@@ -90,10 +101,18 @@ export class Explorer {
 
   /** Go to another place: a click pushes, moving about replaces. */
   go(change: Partial<Address>, replace = false): void {
-    this.place = { ...this.place, ...change };
+    const way = ELSEWHERE.every((name) => !(name in change)) ? this.place.way : [];
+    this.place = { ...this.place, way, ...change };
     const state = replace ? history.state : { depth: this.depth + 1 };
     history[replace ? "replaceState" : "pushState"](state, "", written(this.place));
     void this.follow();
+  }
+
+  /** Go down to a number that the one at the cursor was made of, and note the way. */
+  into(step: string, at: Cell): void {
+    const { step: from, at: cell, way } = this.place;
+    const here = { step: from, at: cell ?? [] };
+    this.go({ step, at, way: [...way, ...(from && cell ? [here] : [])].slice(-DEEPEST) });
   }
 
   /** Change what the room says in its own query; an empty text takes it out. */
@@ -157,7 +176,7 @@ export class Explorer {
       if (late()) return;
       this.failure = null;
       this.busy = "";
-      if (this.place.spine === "words") await this.followLens(late);
+      if (this.place.spine === "words" || (roomy.now && this.states)) await this.followLens(late);
       if (told && this.place.spine === "words") await comparing.followLens(this, late);
       if (told) await comparing.followPatches(this, late, (this.asking = new AbortController()).signal);
       await this.followEffects(late);

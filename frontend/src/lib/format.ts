@@ -116,6 +116,23 @@ export function letters(name: string): string {
   return name.replace(/[A-Za-z]\w*/g, (word) => LETTERS[word] ?? word);
 }
 
+/** An edit as one says it: a unit held at zero, a gate at one, a head cut. */
+export function edit(name: string): string {
+  const [, symbol, layer, time, unit, , value] = /^(\w+)\[(\d+),(\*|\d+)\]\((\d+)\)(=(.+))?$/.exec(name) ?? [];
+  if (!symbol) return `${letters(name)} cut`;
+  const when = time === "*" ? "" : ` at token ${Number(time) - 1}`;
+  return symbol === "p" ? `forget gate of unit ${unit}, layer ${layer}, frozen at ${value ?? 0}` : `unit ${unit} of layer ${layer} held at ${value ?? 0}${when}`;
+}
+
+/** A shape as it is typeset: d_e (× n), n_max × |V|, labels × d_L. */
+export function shapeLatex(shape: string): string {
+  return shape.replace(/×/g, "\\times ").replace(/([A-Za-z]+)(?:_([A-Za-z]+|\d))?/g, (all, letter: string, index?: string) => {
+    if (letter === "times") return all;
+    const base = letter === "tau" ? "\\tau" : letter.length > 2 ? `\\text{${letter}}` : letter;
+    return index === undefined ? base : `${base}_{${index.length > 1 ? `\\text{${index}}` : index}}`;
+  });
+}
+
 export function symbolOf(name: string): string {
   return letters(name.replace(/\[.*/, ""));
 }

@@ -75,6 +75,8 @@ class Gates {
   large = $state.raw<Ribbons | null>(null);
   unit = $state.raw<Unit | null>(null);
   span = $state.raw<Span | null>(null);
+  /** A unit that is pointed at in a list. */
+  pointed = $state<number | null>(null);
   /** What holding each unit at zero gives, as far as it is known. */
   effects = $state.raw<number[]>([]);
   /** Which run, layer and word they are about. */

@@ -15,6 +15,8 @@ class Generating {
   coming = $state.raw<Token[]>([]);
   busy = $state(false);
   tokens = $state(20);
+  /** The last continuation: the text before it, what the model wrote, and both as they are read together. */
+  written = $state.raw<{ before: string; text: string; whole: string } | null>(null);
   private abort: AbortController | null = null;
 
   /** The sampler's settings, as the server names them. */
@@ -26,6 +28,11 @@ class Generating {
   private get wanted(): object {
     const { seed, after } = explorer.place;
     return { ...this.settings, seed, ...(after !== null && { position: after }) };
+  }
+
+  /** What the model wrote, for as long as the text that it wrote to is read. */
+  get shown(): { before: string; text: string } | null {
+    return this.written && explorer.side.text === this.written.whole ? this.written : null;
   }
 
   async draw(): Promise<void> {
@@ -72,7 +79,10 @@ class Generating {
 
   private append(before: string | null, text: string): void {
     const blank = explorer.model?.tokenizer === null ? " " : ""; // where tokens are numbers
-    const whole = `${before ?? explorer.side.text ?? ""}${blank}${text}`;
+    const start = before ?? explorer.side.text ?? "";
+    const whole = `${start}${blank}${text}`;
+    const earlier = this.shown && start === `${this.shown.before}${this.shown.text}` ? this.shown : { before: start, text: "" };
+    this.written = { before: earlier.before, text: `${earlier.text}${blank}${text}`, whole };
     explorer.retype(whole, { seed: explorer.place.seed + 1, word: null, after: null, at: null });
   }
 }

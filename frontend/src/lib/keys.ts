@@ -139,7 +139,7 @@ function jump(explorer: Explorer, to: { layer?: number; head?: number }): void {
 function unfold(explorer: Explorer): void {
   for (const term of explorer.unfolding?.terms ?? []) {
     const factor = term.factors.find((one) => one.kind === "step");
-    if (factor) return explorer.go({ step: factor.name, at: factor.at });
+    if (factor) return explorer.into(factor.name, factor.at);
   }
   explorer.note = "the terms of this number are weights: nothing lies below them";
 }
