@@ -160,6 +160,7 @@ def test_the_public_names_are_those():
         "read_trace",
         "scale",
         "similar",
+        "surprisal",
         "tag",
         "tracing",
         "train",

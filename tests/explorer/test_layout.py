@@ -1,6 +1,9 @@
 """The page at every width: nothing overprinted, nothing cut off, type that can be read."""
 
+from contextlib import suppress
+
 import pytest
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
 MINUTE = 60_000
@@ -113,6 +116,9 @@ def test_at_every_width_nothing_is_overprinted_and_nothing_goes_on_sideways(page
         page.set_viewport_size({"width": width, "height": height})
         rested(page)
         page.wait_for_load_state("networkidle")
+        # Panes measure themselves after a resize, so the layout is awaited, and then looked at.
+        with suppress(PlaywrightTimeout):
+            page.wait_for_function(f"({OVERPRINTED})().length === 0", timeout=MINUTE / 6)
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.evaluate(OVERPRINTED) == [], (width, height)
 
@@ -235,6 +241,7 @@ def test_colours_of_the_ledger_can_be_told_apart(page, served):
       return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
     })"""
     for marks in (".legend li span", ".stack span"):
+        expect(page.locator(marks).nth(3)).to_be_attached(timeout=MINUTE)
         found = page.locator(marks).evaluate_all(hues)
         assert len(found) > 3
         for i, one in enumerate(found):

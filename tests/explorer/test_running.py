@@ -277,11 +277,11 @@ def test_a_forecast_is_told_by_channel_and_time_step(tmp_path, padded):
         assert told["target"]["logit"] == run.trace["Omega_hat"][*told["target"]["at"]]
         return told["target"]["token"], told["target"]["at"], told["position"]
 
-    assert found(None, None) == ("load, step 1 of 3", [0, 0], n - 1)
-    assert found(None, 1) == ("load, step 1 of 3", [0, 0], 1)
-    assert found(None, n) == ("price, step 1 of 3", [1, 0], n)
-    assert found(5, None) == ("price, step 3 of 3", [1, 2], 2 * n - 1)
-    assert found(5, 1) == ("price, step 3 of 3", [1, 2], 1)
+    assert found(None, None) == ("step 1, load", [0, 0], n - 1)
+    assert found(None, 1) == ("step 1, load", [0, 0], 1)
+    assert found(None, n) == ("step 1, price", [1, 0], n)
+    assert found(5, None) == ("step 3, price", [1, 2], 2 * n - 1)
+    assert found(5, 1) == ("step 3, price", [1, 2], 1)
     listed = results.vocabulary(run, "price", 9, None)["words"]
     assert [word["value"] for word in listed] == run.trace["Omega_hat"][1].tolist()
 

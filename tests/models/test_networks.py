@@ -17,11 +17,11 @@ from vesalius.equations import (
     bert_mlm_logits,
     bert_pooled,
     bert_states,
-    dense,
     label_logits,
     nsp_logits,
     patches,
     patchtst_forecast,
+    pool,
     tracing,
     tst_outputs,
     tst_series,
@@ -167,7 +167,7 @@ def test_a_vision_transformer_with_any_heads_computes_its_equations(data):
         H = vit_states(theta, Omega, None if masked is None else masked[b])
         agree(ours.hidden[b].T, H, WITHIN)
         if config.pooler:
-            agree(ours.pooled[b], dense(theta.Pi_C, H[:, 0]), WITHIN)
+            agree(ours.pooled[b], pool(theta.Pi_C, H[:, 0]), WITHIN)
         if config.classes and masked is None:
             agree(ours.logits[b], vit_class_logits(theta, Omega), WITHIN)
         if masked is not None:

@@ -78,7 +78,7 @@ def named_texts(name: str, split: float = HELD_OUT) -> tuple[texts.FileTexts, te
     files = sorted(located(name, "text", lambda file: file.suffix in texts.SUFFIXES))
     whole = texts.FileTexts(
         tuple(texts.Part(file, 0, file.stat().st_size) for file in files),
-        joined=registry.corpus(name).wrapped,
+        joined=any(known.wrapped for known in registry.corpora() if known.name == name),
     )
     if found := _by_folder(whole):
         return found

@@ -26,8 +26,8 @@ class TextData(Data):
     join_lines: bool = setting(
         False,
         "",
-        "whether to join the lines of paragraphs that were broken to a width; always so for "
-        "corpora by name whose lines are",
+        "whether to join the lines of paragraphs that were broken to a width; always done "
+        "for corpora by name that are marked as wrapped",
     )
     words: int = setting(1_000_000, "", "words of stories to train on")
     tokenizer: str = setting(
