@@ -41,7 +41,7 @@ MARKS = 30
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Forecast(Pictured):
-    """The time steps that follow a series, one row a time step and one column a channel."""
+    """The time steps that follow a series, one row per time step and one column per channel."""
 
     channels: tuple[str, ...]
     times: tuple[str, ...]
