@@ -32,12 +32,17 @@ def go_on():
 
 
 def step():
+    """The newest checkpoint's, by its name: a living process may remove it at any moment."""
+    newest = Checkpoints(folder, 2).newest()
+    return 0 if newest is None else int(newest.name.removeprefix("step-"))
+
+
+def whole_step():
     """The newest checkpoint's, after reading all of it."""
     newest = Checkpoints(folder, 2).newest()
-    if newest is None:
-        return 0
+    assert newest is not None
     assert all(array.size for array in load(newest).state.values())
-    return int(newest.name.removeprefix("step-"))
+    return step()
 
 
 rng, reached = random.Random(1), []
@@ -52,6 +57,6 @@ for _ in range(kills):
     time.sleep(rng.uniform(0, 0.05))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    reached.append(step())
+    reached.append(whole_step())
     assert reached[-1] > before
 sys.stdout.write(f"{len(reached)} {reached[-1]}\n")
