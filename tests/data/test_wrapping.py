@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vesalius import load
 from vesalius.data import registry, texts, wrapping
 from vesalius.data.parts import named_texts
+from vesalius.data.tokens import tokenised
 from vesalius.data.wrapping import Shape, join_lines, join_paragraphs, text_shape
 from vesalius.errors import NotFetched
 
@@ -122,6 +124,21 @@ def test_a_file_is_joined_when_it_is_asked_for_and_keeps_its_own_tokens(tmp_path
     assert "too\nthe" in "".join(text for text, _ in plain.portions())
     assert "too the" in "".join(text for text, _ in whole.portions())
     assert plain.key() != whole.key()
+
+
+def test_to_bert_a_line_end_is_a_space_so_that_it_learns_the_same_from_joined_lines():
+    try:
+        registry.locate("classics")
+    except NotFetched as error:
+        pytest.skip(str(error))
+    _, held_out = named_texts("classics")
+    before, after = (
+        tokenised(part, load("bert").tokenizer, None, by_sentence=True)
+        for part in (held_out, texts.join_lines(held_out))
+    )
+    assert after.digest == before.digest
+    assert after.sentences.tolist() == before.sentences.tolist()
+    assert after.bytes < before.bytes  # a word broken at its hyphen
 
 
 def test_nearly_all_breaks_within_the_paragraphs_of_the_classics_are_joined():
