@@ -79,7 +79,7 @@ def test_two_processes_under_torchrun_lose_as_much_as_one(alone, tmp_path):
     [
         ("gpt2", "ddp"),
         ("gpt2", "fsdp"),
-        ("bert", "ddp"),
+        pytest.param("bert", "ddp", marks=pytest.mark.slow),
         pytest.param("lstm", "ddp", marks=pytest.mark.slow),
     ],
 )
@@ -110,9 +110,9 @@ def test_groups_of_one_job_share_no_addresses(monkeypatch):
 @pytest.mark.parametrize(
     ("parallel", "first", "then"),
     [
-        ("ddp", 2, 1),
         ("fsdp", 2, 1),
-        ("fsdp", 1, 2),
+        pytest.param("fsdp", 1, 2, marks=pytest.mark.slow),
+        pytest.param("ddp", 2, 1, marks=pytest.mark.slow),
         pytest.param("ddp", 1, 2, marks=pytest.mark.slow),
     ],
 )
