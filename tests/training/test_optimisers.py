@@ -17,7 +17,7 @@ from vesalius.checkpoints.layout import letters
 from vesalius.equations import arrays, find
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import family_of
-from vesalius.training import train
+from vesalius.training import optimisers, train
 from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.scheduler import learning_rate
 from vesalius.training.settings import Training
@@ -133,7 +133,8 @@ MUON = Training(optimiser="muon", learning_rate=0.01, weight_decay=0.3, beta1=0.
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_muon_is_for_the_matrices_of_layers_and_adamw_for_all_else(family):
+def test_muon_is_for_the_matrices_of_layers_and_adamw_for_all_else(family, monkeypatch):
+    monkeypatch.setattr(optimisers, "quick_bfloat16", lambda: True)
     ours, theirs = network(family), network(family)
     inner = [
         p
@@ -164,6 +165,37 @@ def test_muon_is_for_the_matrices_of_layers_and_adamw_for_all_else(family):
     for name, tensor in theirs.state_dict().items():
         assert torch.equal(ours.state_dict()[name], tensor), name
     assert not any(torch.equal(before[name], p) for name, p in ours.named_parameters())
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5)])
+def test_muon_without_bfloat16_takes_singular_values_near_one(shape):
+    """Where bfloat16 is slow the products are in float32: here by the definition, in float64."""
+    torch.manual_seed(1)
+    (group,) = torch.optim.Muon([torch.nn.Parameter(torch.ones(shape))]).param_groups
+    gradient = torch.randn(shape)
+    U, x, Vh = torch.linalg.svd(gradient.double(), full_matrices=False)
+    x = x / x.norm()
+    a, b, c = group["ns_coefficients"]
+    for _ in range(group["ns_steps"]):
+        x = a * x + b * x**3 + c * x**5
+    update = optimisers.orthogonalised(gradient, group)
+    assert torch.allclose(update.double(), U @ torch.diag(x) @ Vh, rtol=0, atol=1e-4)
+
+
+def test_muon_without_bfloat16_steps_as_pytorch_does_within_bfloat16(monkeypatch):
+    """PyTorch rounds five iterations to 8 bits: its steps are a few per cent off."""
+    steps = {}
+    for quick in (True, False):
+        monkeypatch.setattr(optimisers, "quick_bfloat16", lambda quick=quick: quick)
+        module = network("gpt2")
+        before = {name: p.detach().clone() for name, p in module.named_parameters()}
+        muon = optimiser(module, MUON)
+        for seed in range(3):
+            with_gradients(module, seed)
+            muon.step()
+        steps[quick] = {name: p.detach() - before[name] for name, p in module.named_parameters()}
+    for name, theirs in steps[True].items():
+        assert (steps[False][name] - theirs).norm() < 0.05 * theirs.norm(), name
 
 
 def test_muon_goes_on_from_its_state_to_the_last_bit():

@@ -1,5 +1,6 @@
 """How parameters follow their gradients (22): optimisers, and gradient clipping."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from torch import nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from vesalius.errors import ImpossibleSetting
+from vesalius.machine import quick_bfloat16
 from vesalius.training.settings import Training
 from vesalius.training.strategies.strategy import LAYERS
 
@@ -89,7 +91,44 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         assert closure is None, "losses are computed before"
         for part in self.parts:
-            part.step()
+            if isinstance(part, torch.optim.AdamW) or quick_bfloat16():
+                part.step()
+            else:
+                _muon_in_float32(part)
+
+
+@torch.no_grad()
+def _muon_in_float32(muon: torch.optim.Optimizer) -> None:
+    """A step of PyTorch's Muon with its products in float32.
+
+    PyTorch's are in bfloat16, ten times slower than float32 on a processor that has no
+    instructions for it: more than half of a training step.
+    """
+    for group in muon.param_groups:
+        rate, momentum = float(group["lr"]), group["momentum"]
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            state = muon.state[p]
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = torch.zeros_like(p.grad)
+            mean = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
+            update = orthogonalised(p.grad.lerp(mean, momentum), group)
+            p.mul_(1 - rate * group["weight_decay"])
+            p.add_(update, alpha=-rate * 0.2 * math.sqrt(max(p.shape)))  # match_rms_adamw
+
+
+def orthogonalised(gradient: torch.Tensor, group: Mapping[str, Any]) -> torch.Tensor:
+    """Newton-Schulz: every singular value x of the gradient, over its norm, goes through
+    ax + bx³ + cx⁵ several times, which takes it near 1; singular vectors stay."""
+    a, b, c = group["ns_coefficients"]
+    tall = gradient.size(0) > gradient.size(1)
+    X = gradient.T if tall else gradient
+    X = X / X.norm().clamp(min=group["eps"])
+    for _ in range(group["ns_steps"]):
+        gram = X @ X.T
+        X = torch.addmm(X, torch.addmm(gram, gram, gram, beta=b, alpha=c), X, beta=a)
+    return X.T if tall else X
 
 
 def clip_gradients(network: nn.Module, limit: float) -> float:
