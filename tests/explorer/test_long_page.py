@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import vesalius as vs
 
-N = 1024
+N, LAYERS = 1024, 12
 NODES = 5000
 """Elements of the page, whatever the text."""
 expect.set_options(timeout=60_000)
@@ -40,8 +40,10 @@ def test_a_long_text_fills_the_spine_can_be_stopped_and_keeps_the_page_small(
     expect(page.locator("[data-hero=probability]")).to_contain_text("%")
     ids = [(7 * i) % 64 for i in range(N)]
     page.goto("about:blank")
-    page.goto(f"{served.base}/narrow/dissect#t={'%20'.join(map(str, ids))}")
-    expect(page.get_by_role("heading", name=re.compile("layer [0-9]+ of 12"))).to_be_visible()
+    # In the last layer, since a cut in an earlier one computes all layers above it again.
+    page.goto(f"{served.base}/narrow/dissect/mu[{LAYERS},1]#t={'%20'.join(map(str, ids))}")
+    heading = page.get_by_role("heading", name=re.compile(f"layer [0-9]+ of {LAYERS}"))
+    expect(heading).to_be_visible()
     page.get_by_role("button", name="cancel").click()
     expect(page.get_by_role("alert")).to_contain_text("The run was stopped after layer")
     page.get_by_role("button", name="run it after all").click()
