@@ -13,6 +13,7 @@ from vesalius.equations.parameters import arrays
 from vesalius.errors import UnknownPart, WrongKind
 from vesalius.figures import parts_of
 from vesalius.figures.gates import GATES
+from vesalius.figures.heat import colour, limit_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = {"vocabulary": 40, "embedding": 12}
@@ -377,6 +378,16 @@ def test_words_of_their_own_have_one_hot_vectors_of_their_own():
     assert len(rows) == 5
     assert rows[0] == rows[2]
     assert len(set(rows)) == 4
+
+
+def test_outputs_and_states_have_the_colours_of_their_values():
+    trace = vs.dissect("lstm", "He shook his")
+    svg = vs.figure(trace, "tokens").svg
+    for k, column in enumerate(trace["Y_hat"].T):
+        assert svg.count(colour(float(column.max()), 1, True, "light")[0]) >= 1
+        state = np.stack([trace[f"h[2,{i}]"] for i in (1, 2, 3)], axis=1).astype(np.float64)
+        for value in state[:5, k]:
+            assert colour(float(value), limit_of(state), True, "light")[0] in svg
 
 
 @pytest.mark.parametrize("gate", ["forget", "add", "output"])

@@ -61,7 +61,8 @@ def _tokenizer(source: str | Path, model: Model) -> Tokenizer:
         raise NotACheckpoint(f"{source} holds no tokenizer; expected tokenizer.json or vocab files")
     if read.rows > words:
         raise NotACheckpoint(
-            f"the tokenizer's ids go up to {read.rows - 1:,}, those of the model to {words - 1:,}"
+            f"the tokenizer's ids go up to {read.rows - 1:,}, those of the model to {words - 1:,}; "
+            f"expected the tokenizer that the model was trained with"
         )
     return read
 

@@ -176,11 +176,16 @@ def _bars(where: str, best: Best) -> str:
     most = max(p for _, _, p in best) or 1.0
     rows = (
         f"<i>{shown(name or str(i))}</i>"
-        f'<div style="width: {max(1.0, 100 * p / most):.1f}%"></div><span>{p:.1%}</span>'
+        f'<div style="width: {max(1.0, 100 * p / most):.1f}%"></div><span>{_percent(p)}</span>'
         for i, name, p in best[:WORDS]
     )
     bars = f'<div class="bars">{"".join(rows)}</div>'
     return f"<figure><figcaption>{escape(where)}</figcaption>{bars}</figure>"
+
+
+def _percent(p: float) -> str:
+    """One decimal; of less than a tenth of a percent two digits."""
+    return f"{p:.1%}" if p == 0 or p >= 0.000995 else f"{100 * p:.2g}%"
 
 
 def _attention(heads: Sequence[Head]) -> str:

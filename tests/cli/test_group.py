@@ -64,11 +64,18 @@ def test_the_help_has_a_whole_sentence_for_every_verb_at_80_columns():
     context = click.Context(cli, info_name="vesalius", terminal_width=78)  # of 80, two are margin
     lines = cli.get_help(context).splitlines()
     assert max(map(len, lines)) <= 80
-    for verbs_of in SUBJECTS.values():
-        for verb in verbs_of:
-            (line,) = [line for line in lines if line.split()[:1] == [verb.name]]
-            first, _, _ = " ".join(verb.help.split("\n\n")[0].split()).partition(". ")
-            assert line.split(maxsplit=1)[1].rstrip(".") == first.rstrip(".")
+    for verb in (verb for verbs_of in SUBJECTS.values() for verb in verbs_of):
+        assert_whole(verb, lines)
+        if isinstance(verb, click.Group):
+            inner = click.Context(verb, info_name=verb.name, terminal_width=78)
+            for one in verb.commands.values():
+                assert_whole(one, verb.get_help(inner).splitlines())
+
+
+def assert_whole(verb, lines):
+    (line,) = [line for line in lines if line.split()[:1] == [verb.name]]
+    first, _, _ = " ".join(verb.help.split("\n\n")[0].split()).partition(". ")
+    assert line.split(maxsplit=1)[1].rstrip(".") == first.rstrip(".")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "list"], ["data", "get", "--help"]])

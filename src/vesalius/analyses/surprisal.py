@@ -14,7 +14,7 @@ from vesalius import arguments
 from vesalius.capabilities import tokenizer_of
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.evaluation import at_once, predicting, require_causal
-from vesalius.families import family_of
+from vesalius.families import FAMILIES, family_of
 from vesalius.generation import forward
 from vesalius.model import ModelLike, loaded
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -87,7 +87,10 @@ def surprisal(model: ModelLike, text: str, stride: int | None = None) -> Surpris
     """
     model = loaded(model)
     if not family_of(model.config).predicts_text:
-        raise WrongKind(f"surprisal needs a model of the next token of a text, not {model.family}")
+        raise WrongKind(
+            f"surprisal needs a model of the next token of a text, not {model.family}; "
+            f"use {', '.join(name for name, one in FAMILIES.items() if one.predicts_text)}"
+        )
     require_causal(model)
     tokenizer = tokenizer_of(model)
     stride = None if stride is None else arguments.whole("stride", stride, least=1)

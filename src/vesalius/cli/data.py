@@ -37,7 +37,9 @@ def list_(as_json: bool) -> None:
 @click.argument("name", shell_complete=complete_corpora)
 @json_option
 def info(name: str, as_json: bool) -> None:
-    """All about corpus NAME: licence, source, and whether each file is here and whole.
+    """Show a corpus: licence, source, files here or missing.
+
+    Files that are here are checked by their size and SHA-256.
 
     Example: vesalius data info tinyshakespeare
     """
@@ -63,10 +65,11 @@ def info(name: str, as_json: bool) -> None:
 )
 @json_option
 def get(name: str, words: int | None, seed: int | None, out: Path | None, as_json: bool) -> None:
-    """Fetch corpus NAME into the cache, where it is not here already; or write stories.
+    """Fetch a corpus into the cache, or write stories.
 
-    Every file is checked by its SHA-256. Stories are not fetched: a grammar makes them, from a
-    seed and as many as are wanted.
+    NAME is a corpus of `vesalius data list`. What is here already is not fetched again, and every
+    file is checked by its SHA-256. Stories are not fetched: a grammar makes them, from a seed and
+    as many as are wanted.
 
     Example: vesalius data get stories --words 1000000 --seed 1 --out stories.txt
     """

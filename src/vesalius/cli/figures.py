@@ -15,11 +15,11 @@ from vesalius.views import Table
 @click.argument("part", required=False)
 @click.option("--text", help="What MODEL reads, for a figure with its numbers; a file for images.")
 @click.option("--ids", help="Token ids in place of a text, as in '31 41 59'.")
-@click.option("--position", type=int, help="The token that is looked at, from 0; the last, else.")
+@click.option("--position", type=int, help="Token position, counted from 0. Default: the last.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write it to this file, .svg or .png; else the SVG is printed.",
+    help="File to write, .svg or .png. Default: print the SVG.",
 )
 @click.option(
     "--theme",

@@ -59,7 +59,7 @@ def _errata(entry: "Equation") -> "Iterator[str]":
     for erratum in entry.errata:
         yield f"Erratum {erratum.number}, {erratum.kind}: {erratum.title}"
     if entry.errata:
-        yield f"vesalius equations {entry.errata[0].number} says what it is about\n"
+        yield f"Read one with: vesalius equations {entry.errata[0].number}\n"
 
 
 def show_erratum(erratum: "Erratum") -> None:

@@ -45,7 +45,7 @@ def feedforward_layer(Phi_l: Dense, h_below: Float[Array, " d_in"]) -> Float[Arr
     if Phi_l.g is None:
         raise VesaliusError(
             "expected a layer with an activation g, got one without; "
-            'ACTIVATIONS["linear"] changes nothing'
+            'give one: g=ACTIVATIONS["linear"] leaves the values as they are'
         )
     return Phi_l.g(affine(Phi_l, h_below))
 

@@ -404,6 +404,8 @@ def transformer_logits(theta: TransformerLM, Omega: OneHot) -> Float[Array, "V n
 def transformer_lm(theta: TransformerLM, Omega: OneHot) -> Float[Array, "V n"]:
     """The transformer language model: tokens to the distributions of their successors.
 
-    Ŷ = f_θ(Ω),  θ = {E, Λ, Ξₑ, Φ}
+    Ŷ = f_θ(Ω),  θ = {E, Λ, U, Φ}
+
+    U is Eᵀ where the two are tied; 5.2 adds the normalisation Ξₑ.
     """
     return distributions(transformer_logits(theta, Omega))

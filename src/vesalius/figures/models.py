@@ -72,7 +72,9 @@ def _read(column: Column) -> None:
         project_series(column)
     else:
         column.begin("Ω", times(s["V"], s.n))
-        column.box("embedding", "X", wide, path="E", dims=dims(s, "E"))
+        # Below the first recurrent layer stand its dimensions, apart from those of the embedding.
+        gap = 2 * GAP if s.layer == 1 and s.family.carries_state else GAP
+        column.box("embedding", "X", wide, path="E", dims=dims(s, "E"), gap=gap)
 
 
 def project_series(column: Column) -> None:

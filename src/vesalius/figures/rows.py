@@ -56,34 +56,48 @@ class Rows:
         hot: bool = False,
         above: str = "",
         held: str = "",
+        entries: Sequence[int] = range(CELLS),
+        limit: float = 0.0,
     ) -> None:
-        """A vector in every column and its size at the left; ``held`` is the step of its values."""
-        cells = max(CELLS, len(self._words)) if hot else CELLS
+        """A vector in every column and its size at the left.
+
+        ``held`` is the step of its values, ``h[2,i]`` one step per token; ``entries`` are drawn.
+        The darkest colour stands for ``limit``. Default: what the values reach.
+        """
+        cells = max(CELLS, len(self._words)) if hot else len(entries)
         high = cells * CELL
         part = Part(step, letter, "vector", step) if step else None
         if part:
             with self.d.part(part, f"{step}, a column for each of the {self.s.words}"):
-                self._vectors(letter, step or held, fill, cells, hot, above)
+                self._vectors(letter, step or held, fill, cells, hot, above, entries, limit)
         else:
-            self._vectors(letter, step or held, fill, cells, hot, above)
+            self._vectors(letter, step or held, fill, cells, hot, above, entries, limit)
         if self.gap is not None:
             self.d.dots(self.gap, self.y - high / 2, across=True)
         self.y -= high
         self.side.dims(self.y + high / 2, Dims(shape))
 
     def _vectors(
-        self, letter: str, step: str, fill: str, cells: int, hot: bool, above: str
+        self,
+        letter: str,
+        step: str,
+        fill: str,
+        cells: int,
+        hot: bool,
+        above: str,
+        entries: Sequence[int],
+        limit: float,
     ) -> None:
         values, high = self._values(step), cells * CELL
         for name, x in self.places:
             held = None if values is None else values[:, int(name) - 1 - self._behind(values)]
-            limit = 1.0 if values is None else limit_of(values)
+            limit = limit or (1.0 if values is None else limit_of(values))
             for k in range(cells):
                 shade = "raised"
                 if hot:
                     shade = "ink" if k == self._hot(name) else "raised"
-                elif held is not None and k < len(held):
-                    shade, _ = colour(float(held[k]), limit, True, self.d.theme)
+                elif held is not None and entries[k] < len(held):
+                    shade, _ = colour(float(held[entries[k]]), limit, True, self.d.theme)
                 self.d.rect(x - 5, self.y - high + CELL * k, 10, CELL, shade, fill, 0, thick=0.8)
             up = f"^{{{above}}}" if above else ""
             low = f"{letter}_{{{self._number(name)}}}{up}"
@@ -119,6 +133,9 @@ class Rows:
         trace = self.s.trace
         if trace is None or not step:
             return None
+        if step.endswith(",i]"):
+            one = [trace[f"{step[:-2]}{i + 1}]"] for i in range(self.s.length or 0)]
+            return np.stack(one, axis=1).astype(np.float64)
         value = np.asarray(trace[step], dtype=np.float64)
         return value[:, None] if value.ndim == 1 else value
 
@@ -237,12 +254,24 @@ class Rows:
             if s.has(bias):
                 self.side.set(self.y + 12, bias, self.side.half + (60 if s.has("U") else 8))
         self.arrows()
-        self.vectors("z", logits, "output", "|V|")
+        entries = self._likeliest(odds)
+        self.vectors("z", logits, "output", "|V|", entries=entries)
         self.arrows()
         self.boxes("softmax", fill="ink")
         self.arrows()
-        self.vectors(letter, odds, "output", "|V|")
+        self.vectors(letter, odds, "output", "|V|", entries=entries, limit=1)
         self.likeliest(odds)
+
+    def _likeliest(self, step: str) -> Sequence[int]:
+        """The likeliest word of every column that is drawn, then those likely in any of them."""
+        values = self._values(step)
+        if values is None:
+            return range(CELLS)
+        drawn = values[:, [int(name) - 1 - self._behind(values) for name, _ in self.places]]
+        best = set(drawn.argmax(axis=0).tolist())
+        order = np.argsort(-drawn.max(axis=1), kind="stable")
+        others = [int(row) for row in order if row not in best]
+        return sorted([*best, *others[: max(0, CELLS - len(best))]])
 
     def likeliest(self, step: str) -> None:
         s = self.s

@@ -233,7 +233,7 @@ def _recurrent(rows: Rows) -> str:
         rows.side.dims(middle, weights(s, f"Phi[{l}]"))
         rows.y -= 36
     rows.arrows()
-    rows.vectors("h", shape="d_o", above=f"[{s['L']}]")
+    rows.vectors("h", shape="d_o", above=f"[{s['L']}]", held=f"h[{s['L']},i]")
     rows.words("Z", "Y_hat", "ŷ")
     package(d, s, "ŷ_i = f_θ(ω_{1:i})", "theta")
     return f"Figures 7 and {'20' if lstm else '18'}: a recurrent language model, unrolled in time"
