@@ -10,7 +10,9 @@ from typing import get_overloads
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
+from tokenizers.processors import TemplateProcessing
 
 import vesalius
 from vesalius.errors import (
@@ -56,6 +58,40 @@ def test_greedy_text_is_that_of_transformers_token_for_token(gpt, tmp_path):
         )
         assert got.ids == wanted[0, len(ids) :].tolist(), opening
         assert len(got.ids) == 100
+
+
+def framing(folder, frame):
+    """Have the tokenizer of a folder add end-of-text tokens around texts, as ``frame`` says."""
+    file = folder / "tokenizer.json"
+    inner = tokenizers.Tokenizer.from_file(str(file))
+    special = [("<|endoftext|>", inner.token_to_id("<|endoftext|>"))]
+    inner.post_processor = TemplateProcessing(single=frame, special_tokens=special)
+    inner.save(str(file))
+
+
+def test_a_prompt_keeps_what_the_tokenizer_adds_before_it_as_in_transformers(gpt, tmp_path):
+    from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    gpt.save(tmp_path, layout="huggingface")
+    framing(tmp_path, "<|endoftext|> $A")
+    ours = vesalius.load(tmp_path)
+    given = PreTrainedTokenizerFast.from_pretrained(tmp_path)("He shook his", return_tensors="pt")
+    theirs = GPT2LMHeadModel.from_pretrained(tmp_path, dtype=torch.float32)
+    theirs.generation_config.eos_token_id = theirs.generation_config.pad_token_id = None
+    wanted = theirs.generate(
+        given.input_ids, attention_mask=given.attention_mask, max_new_tokens=20, do_sample=False
+    )
+    assert given.input_ids[0].tolist() == vesalius.dissect(ours, "He shook his").ids
+    got = generate(ours, "He shook his", 20, temperature=0, ignore_end=True)
+    assert got.ids == wanted[0, given.input_ids.shape[1] :].tolist()
+    assert got.ids != generate(gpt, "He shook his", 20, temperature=0, ignore_end=True).ids
+
+
+def test_a_prompt_drops_what_the_tokenizer_adds_after_it(gpt, tmp_path):
+    gpt.save(tmp_path)
+    framing(tmp_path, "$A <|endoftext|>")
+    got, plain = (generate(m, "He shook his", 9, temperature=0) for m in (tmp_path, gpt))
+    assert got == plain
 
 
 @pytest.mark.parametrize("name", LANGUAGE)

@@ -121,6 +121,16 @@ def test_bert_frames_one_text_or_two():
         BYTES.encode_pair("I", "you")
 
 
+def test_a_prompt_is_a_text_in_the_first_half_of_its_frame():
+    cls, sep = PIECES.special["[CLS]"], PIECES.special["[SEP]"]
+    assert PIECES.frame == ([cls], [sep])
+    assert PIECES.encode_prompt("I forgot") == PIECES.encode("I forgot")[:-1]
+    assert PIECES.encode_prompt("") == [cls]
+    for plain in (BYTES, CHARACTERS):
+        assert plain.frame == ([], [])
+        assert plain.encode_prompt("I forgot") == plain.encode("I forgot")
+
+
 def test_bert_pieces_are_lower_case_slices():
     text = TEXTS[1]
     encoded = PIECES.encode_with_offsets(text)

@@ -39,13 +39,11 @@ class Frame:
     between: list[int]
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, text: str) -> "Frame":
-        """By some text that the tokenizer knows."""
-        (framed,), (bare,) = (tokenizer.encode_many([text], framed) for framed in (True, False))
-        at = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
-        behind, special = framed[at + len(bare) :], tokenizer.special
+    def of(cls, tokenizer: Tokenizer) -> "Frame":
+        before, behind = tokenizer.frame
+        special = tokenizer.special
         end = [special[END_OF_TEXT]] if END_OF_TEXT in special else []
-        return cls(framed[:at], behind, behind or end)
+        return cls(before, behind, behind or end)
 
     def row(self, first: list[int], second: list[int] | None, length: int | None) -> Row:
         """One text or two, framed, of at most ``length`` tokens."""
@@ -89,7 +87,7 @@ def encoded(
 ) -> tuple[list[Row], int]:
     """Texts as a model reads them, and how many of them had to be cut."""
     firsts = _pieces(tokenizer, texts)
-    frame = Frame.of(tokenizer, texts[0])
+    frame = Frame.of(tokenizer)
     others = [None] * len(firsts) if seconds is None else _pieces(tokenizer, seconds)
     pairs = list(zip(firsts, others, strict=True))
     rows = [frame.row(first, second, length) for first, second in pairs]

@@ -187,7 +187,7 @@ def _prompts(
 
 def _tokens(model: Model, prompt: Prompt) -> list[int]:
     if isinstance(prompt, str):
-        (ids,) = tokenizer_of(model).encode_many([prompt], framed=False)
+        ids = tokenizer_of(model).encode_prompt(prompt)
     else:
         ids = arguments.ids("prompt", prompt)
     if draws_pictures(model):  # whose first pixel follows the token to start from

@@ -6,6 +6,7 @@ to ``reading`` and ``training``.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -73,6 +74,22 @@ class Tokenizer:
         except BaseException as error:  # one by one, to say which and why
             require_failure(error)
             return [list(self._run(text, framed=framed).ids) for text in texts]
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """A text to continue: with what is added before texts, without what is added after."""
+        (ids,) = self.encode_many([text], framed=False)
+        return [*self.frame[0], *ids]
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The ids that are added before a text, and after it."""
+        for id_ in range(self.rows):  # the first token that is one when read as text shows both
+            with suppress(VesaliusError):
+                encoding = self._run(self.piece(id_))
+                own = [at for at, of in enumerate(encoding.sequence_ids) if of is not None]
+                if own:
+                    return encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :]
+        return [], []
 
     def encode_with_offsets(self, text: str, framed: bool = True) -> Encoded:
         """Ids, and the characters of the text that each stands for."""
