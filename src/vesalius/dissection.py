@@ -100,7 +100,9 @@ def read(
         ids = _ids(model, text) if apart is None else apart.ids
         given = OneHot(ids, model.parameters.E.shape[1])
         more: dict[str, Any] = {} if apart is None else {"segments": apart.segments}
-        about = {"given": np.asarray(ids), "classes": class_names(model)}
+        about: dict[str, Any] = {"given": np.asarray(ids), "classes": class_names(model)}
+        if model.tokenizer is not None:
+            about["hint"] = model.tokenizer.note_unknown(ids)
         return Reading(model, given, ids, more, {**about, **more})
     index = None if index is None else arguments.whole("index", index, least=0)
     found = text if isinstance(text, Input) else read_input(model, text, raw, invert, index)

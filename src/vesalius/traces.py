@@ -25,7 +25,7 @@ from vesalius.graph import Graph
 from vesalius.inputs import label_names
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.steps import ATTENTION, Summary, overview, summary_of
-from vesalius.views import Part, Shown, Table, counted
+from vesalius.views import Part, Shown, Table, counted, noted
 
 SHOWN = 12
 """Names and tokens that the repr of a trace tells."""
@@ -46,6 +46,7 @@ class Trace(Mapping[str, Array], Shown):
         tokens: Sequence[str] | None = None,
         classes: Sequence[str] = (),
         prepared: str = "",
+        hint: str = "",
         layers: int = 0,
         given: Array | None = None,
         operands: Mapping[str, Sequence[str]] | None = None,
@@ -61,6 +62,8 @@ class Trace(Mapping[str, Array], Shown):
         """What the classes are called, if the model tells any apart."""
         self.prepared = prepared
         """What was done to an image or series before the model read it."""
+        self.hint = hint
+        """What may be wrong with a text."""
         self._tokens = tokens
 
     def with_steps(self, steps: Steps) -> "Trace":
@@ -74,6 +77,7 @@ class Trace(Mapping[str, Array], Shown):
             tokens=self._tokens,
             classes=self.class_names,
             prepared=self.prepared,
+            hint=self.hint,
             layers=graph.layers,
             given=graph.given,
             segments=graph.segments,
@@ -105,6 +109,7 @@ class Trace(Mapping[str, Array], Shown):
             lines.append(f"  {len(tokens)} tokens: {' '.join(map(repr, tokens[:SHOWN]))}{more}")
         if self.prepared:
             lines.append(f"  input: {self.prepared}")
+        lines += [f"  {line}" for line in noted(self.hint)]
         if best := self.best(3):
             words = (f"{name!r} {p:.4f}" for _, name, p in best)
             what = "classes" if self.class_names else "likeliest"
@@ -151,6 +156,7 @@ class Trace(Mapping[str, Array], Shown):
         """
         said = self.input()
         yield f"{self.family}: {said if most is None or len(said) <= LONG else f'…{said[-LONG:]}'}"
+        yield from noted(self.hint)
         steps = [step for step in self.steps if everything or "head" not in step.place]
         hidden = len(self.steps) - len(steps)
         if most is not None and len(steps) > most:
@@ -284,6 +290,8 @@ class Trace(Mapping[str, Array], Shown):
             found["tags"] = [dict(zip(keys, one, strict=True)) for one in tags]
         if self.prepared:
             found["prepared"] = self.prepared
+        if self.hint:
+            found["hint"] = self.hint
         return found
 
     def read_out(self, layer: int | str) -> Array:
@@ -375,6 +383,7 @@ class Trace(Mapping[str, Array], Shown):
             "tokens": self.tokens(),
             "classes": self.class_names,
             "prepared": self.prepared,
+            "hint": self.hint,
             "layers": self.graph.layers,
             "given": None if self.graph.given is None else self.graph.given.tolist(),
             "segments": self.graph.segments,
@@ -432,7 +441,7 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
                     f"{entry['symbol']!r} and {entry['place']!r}"
                 )
         steps.passed = dict.fromkeys(steps.names())
-        about = {key: description.get(key) for key in ("tokens", "classes", "prepared")}
+        about = {key: description.get(key) for key in ("tokens", "classes", "prepared", "hint")}
         given = description.get("given")
         return Trace(
             None if model is None else loaded(model),
@@ -442,6 +451,7 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
             tokens=[str(token) for token in about["tokens"] or ()],
             classes=[str(name) for name in about["classes"] or ()],
             prepared=str(about["prepared"] or ""),
+            hint=str(about["hint"] or ""),
             layers=index(description.get("layers") or 0),
             given=None if given is None else np.asarray(given),
             operands={e["name"]: list(map(str, e.get("operands") or ())) for e in said},

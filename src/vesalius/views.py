@@ -105,6 +105,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def noted(hint: str) -> list[str]:
+    """The line with what may be wrong with an input, if anything may be."""
+    return [f"note: {hint}"] if hint else []
+
+
 def short(value: object, most: int) -> str:
     """The beginning of a value's repr."""
     text = repr(value)

@@ -135,7 +135,7 @@ def test_embed_writes_a_file(bert, tmp_path, name):
     assert printed == f"{out}: mean of 3 texts, 12 numbers a vector\n"
     read = np.load(out) if name.endswith("npy") else load_file(out)["vectors"]
     np.testing.assert_allclose(read, expected, atol=1e-6)
-    about = {"out": str(out), "what": "mean", "layer": None, "texts": 1, "width": 12}
+    about = {"out": str(out), "what": "mean", "layer": None, "texts": 1, "width": 12, "hint": ""}
     assert said("embed", bert, "rain", "--out", str(out)) == about
 
 

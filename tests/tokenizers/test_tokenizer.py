@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import ByteLevelBPETokenizer, pre_tokenizers
+from tokenizers import ByteLevelBPETokenizer, models, pre_tokenizers
 from tokenizers import Tokenizer as Inner
+from tokenizers.processors import TemplateProcessing
 
 from vesalius import errors
 from vesalius.errors import TokenOutOfRange, VesaliusError, WrongKind
@@ -129,6 +130,28 @@ def test_a_prompt_is_a_text_in_the_first_half_of_its_frame():
     for plain in (BYTES, CHARACTERS):
         assert plain.frame == ([], [])
         assert plain.encode_prompt("I forgot") == plain.encode("I forgot")
+
+
+@pytest.mark.parametrize(
+    ("model", "unknown"),
+    [
+        (models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1), 1),
+        (models.Unigram([("a", -1.0)]), None),
+        (models.WordLevel({"a": 0, "?": 1}, unk_token="?"), 1),
+        (models.BPE({"a": 0, "?": 1}, [], unk_token="?"), 1),
+        (models.BPE({"a": 0, "?": 1}, []), None),
+    ],
+)
+def test_every_kind_of_vocabulary_says_what_is_unknown(model, unknown):
+    assert Tokenizer(Inner(model)).unknown == unknown
+
+
+def test_a_token_that_is_added_to_every_text_is_not_counted_as_unknown():
+    inner = Inner(models.BPE({"a": 0, "<end>": 1}, [], unk_token="<end>"))
+    inner.post_processor = TemplateProcessing(single="<end> $A", special_tokens=[("<end>", 1)])
+    tokenizer = Tokenizer(inner)
+    assert tokenizer.encode("a") == [1, 0]
+    assert tokenizer.note_unknown([1, 0]) == ""
 
 
 def test_bert_pieces_are_lower_case_slices():

@@ -169,8 +169,9 @@ def embed(
     count, width = len(found.texts), found.vectors[0].shape[-1]
     if as_json:
         about = {"out": str(out), "what": found.what, "layer": found.layer}
-        return terminal.show_json({**about, "texts": count, "width": width})
-    return click.echo(f"{out}: {what} of {counted(count, 'text')}, {width} numbers a vector")
+        return terminal.show_json({**about, "texts": count, "width": width, "hint": found.hint})
+    noted = f"; {found.hint}" if found.hint else ""
+    return click.echo(f"{out}: {what} of {counted(count, 'text')}, {width} numbers a vector{noted}")
 
 
 @click.command()

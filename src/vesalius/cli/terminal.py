@@ -135,8 +135,12 @@ def show_labels(results: "Sequence[Classification | Labels | Value]", top: int) 
     if len(results) <= ALONE:
         show(*(part for result in results for part in (*result.view(top), "")))
         return
-    rows = [(result.source, ", ".join(result.told(top))) for result in results]
-    show(Table(("text", "told"), rows, prose=(0, 1)))
+    hinted = any(result.hint for result in results)
+    rows = [
+        (result.source, ", ".join(result.told(top)), *((result.hint,) if hinted else ()))
+        for result in results
+    ]
+    show(Table(("text", "told", *(("note",) if hinted else ())), rows, prose=(0, 1, 2)))
 
 
 def _about(result: "Classification", what: str = "Input") -> list[str]:

@@ -17,7 +17,7 @@ from vesalius.errors import WrongKind
 from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.forward import hidden_states, token_logits
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import Part, Shown, Table, counted, short
+from vesalius.views import Part, Shown, Table, counted, noted, short
 
 LONGEST = 30
 """Tokens of an answer at most, as in BERT's evaluation."""
@@ -47,6 +47,8 @@ class Answers(Shown):
     """Whether the model has learnt from questions without an answer, and says that here is none."""
     cut: int = 0
     """Tokens that were read of a question that has more; else 0."""
+    hint: str = ""
+    """What may be wrong with the texts."""
 
     @property
     def text(self) -> str:
@@ -61,7 +63,7 @@ class Answers(Shown):
 
     def __repr__(self) -> str:
         best = ", ".join(f"{short(a.text, 60)} {a.probability:.4f}" for a in self.answers[:3])
-        return f"Answers: {best}; none {self.nothing:.4f}"
+        return "\n  ".join([f"Answers: {best}; none {self.nothing:.4f}", *noted(self.hint)])
 
     def view(self) -> Iterator[Part]:
         rows = [(a.text, f"{a.start} to {a.end}", f"{a.probability:.4f}") for a in self.answers]
@@ -73,6 +75,7 @@ class Answers(Shown):
             yield f"of the question the first {self.cut} tokens were read; the rest is cut off"
         if self.windows > 1:
             yield f"read in {counted(self.windows, 'window')}"
+        yield from noted(self.hint)
 
 
 def answer(
@@ -106,7 +109,8 @@ def answer(
     stride = kept.get("stride") if stride is None else arguments.whole("stride", stride, least=1)
     if config.segments < 2:
         raise WrongKind("this bert has one segment, so it cannot tell question and text apart")
-    reader = Reader(tokenizer_of(model), config.context, stride, kept.get("question", 64))
+    tokenizer = tokenizer_of(model)
+    reader = Reader(tokenizer, config.context, stride, kept.get("question", 64))
     passages = reader.passages(question, context)
     found = Candidates(longest)
     for passage, logs in zip(passages, span_logs(model, passages), strict=True):
@@ -116,7 +120,8 @@ def answer(
     ]
     none = not answered(model, context, found)
     cut = reader.most if reader.cut else 0
-    return Answers(question, answers, found.nothing, len(passages), none, cut)
+    hint = tokenizer.note_unknown(tokenizer.encode_pair(question, context).ids)
+    return Answers(question, answers, found.nothing, len(passages), none, cut, hint)
 
 
 def answered(model: Model, context: str, found: Candidates) -> str:

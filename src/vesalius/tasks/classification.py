@@ -25,6 +25,7 @@ from vesalius.tasks.labelling import (
     Labels,
     Text,
     Value,
+    input_lines,
     label_logits,
     named,
     probabilities,
@@ -68,7 +69,7 @@ class Classification(Shown):
     def __repr__(self) -> str:
         best = ", ".join(f"{c.name} {c.probability:.4f}" for c in self.candidates[:3])
         label = "" if self.label is None else f"; its file says {self.label}"
-        return f"Classification: {best}{label}\n  input: {self.prepared}"
+        return "\n  ".join([f"Classification: {best}{label}", *input_lines(self)])
 
     def told(self, top: int | None = None) -> list[str]:
         """The likeliest classes, in words."""
@@ -77,7 +78,7 @@ class Classification(Shown):
     def view(self, top: int | None = None) -> Iterator[Part]:
         rows = [(c.name, f"{c.probability:.4f}") for c in self.candidates[:top]]
         yield Table(("class", "probability"), rows, right=(1,), title=self.source)
-        yield f"input: {self.prepared}"
+        yield from input_lines(self)
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         return {
@@ -176,7 +177,12 @@ def classify_texts(
     kind, sources = label_kind(model), [named(text) for text in texts]
     if kind == "values":
         values = [value_of(model, float(row[0])) for row in logits]
-        return [Value(*one) for one in zip(sources, values, told, strict=True)]
+        return [
+            Value(of, value, *how) for of, value, how in zip(sources, values, told, strict=True)
+        ]
     ranks = [ranked(model, row) for row in probabilities(model, logits)]
     make = Labels if kind == "labels" else Classification
-    return [make(*one) for one in zip(sources, ranks, told, strict=True)]
+    return [
+        make(of, rank, how.prepared, hint=how.hint)
+        for of, rank, how in zip(sources, ranks, told, strict=True)
+    ]

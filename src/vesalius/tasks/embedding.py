@@ -33,7 +33,7 @@ from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import Tokenizer
-from vesalius.views import Part, Shown, Table, counted
+from vesalius.views import Part, Shown, Table, counted, noted
 
 SHOWN = 20
 """Texts that a table shows."""
@@ -56,6 +56,8 @@ class Embeddings(Shown):
     layer: int | None
     vectors: Array | list[Array]
     """texts x d; of tokens, one array of n x d a text."""
+    hint: str = ""
+    """What may be wrong with the texts."""
 
     def save(self, file: str | Path) -> None:
         """Write the vectors to .npy or .safetensors, whole or not at all.
@@ -78,12 +80,13 @@ class Embeddings(Shown):
     def to_json(self) -> dict[str, Any]:
         rows = zip(self.texts, self.tokens, self.vectors, strict=True)
         found = [{"text": t, "tokens": p, "vector": v.tolist()} for t, p, v in rows]
-        return {"what": self.what, "layer": self.layer, "texts": found}
+        return {"what": self.what, "layer": self.layer, "texts": found, "hint": self.hint}
 
     def __repr__(self) -> str:
         many = counted(len(self.texts), "text")
         layer = "" if self.layer is None else f" after layer {self.layer}"
-        return f"Embeddings: {self.what}{layer} of {many}, {self.vectors[0].shape[-1]} numbers each"
+        about = f"{self.what}{layer} of {many}, {self.vectors[0].shape[-1]} numbers each"
+        return "\n  ".join([f"Embeddings: {about}", *noted(self.hint)])
 
     def view(self) -> Iterator[Part]:
         rows = []
@@ -96,6 +99,7 @@ class Embeddings(Shown):
         yield Table(heads, rows, right=(2,), prose=(0,))
         if more := len(self.texts) - len(rows):
             yield f"{more:,} more texts are left out; to_json and save have all"
+        yield from noted(self.hint)
 
 
 def require_saveable(file: Path, what: str) -> None:
@@ -159,7 +163,8 @@ def embed(
         vectors = _contextual(model, rows, what, layer, batch, tell)
     pieces = [[tokenizer.piece(i) for i in row] for row in rows]
     whole = vectors if what == "tokens" else np.stack(vectors)
-    return Embeddings(texts, pieces, what, layer, whole)
+    hint = tokenizer.note_unknown(id_ for row in rows for id_ in row)
+    return Embeddings(texts, pieces, what, layer, whole, hint)
 
 
 def _require_possible(model: Model, what: str, layer: int | None) -> None:

@@ -16,7 +16,7 @@ from vesalius.errors import EmptySequence, UnusableData, WrongKind
 from vesalius.generation.forward import hidden_states, mlm_logits, nsp_logits
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import Encoded, Tokenizer
-from vesalius.views import Part, Shown, Table
+from vesalius.views import Part, Shown, Table, noted
 
 MASK = "[MASK]"
 
@@ -47,17 +47,19 @@ class Filling(Shown):
 
     text: str
     masks: list[Filled]
+    hint: str = ""
+    """What may be wrong with the text."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def __repr__(self) -> str:
         lines = [
-            f"  [MASK] {number}: "
+            f"[MASK] {number}: "
             + ", ".join(f"{c.token!r} {c.probability:.1%}" for c in mask.candidates[:5])
             for number, mask in enumerate(self.masks, 1)
         ]
-        return "\n".join([self.text, *lines])
+        return "\n  ".join([self.text, *lines, *noted(self.hint)])
 
     def view(self) -> Iterator[Part]:
         yield self.text
@@ -65,6 +67,7 @@ class Filling(Shown):
             rows = [(c.id, repr(c.token), f"{c.probability:.4f}") for c in mask.candidates]
             title = f"[MASK] {number}, token {mask.position}"
             yield Table(("id", "token", "probability"), rows, right=(0, 2), title=title)
+        yield from noted(self.hint)
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class NextSentence(Shown):
 
     follows: float
     elsewhere: float
+    hint: str = ""
+    """What may be wrong with the texts."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -84,6 +89,7 @@ class NextSentence(Shown):
             ("it is from elsewhere", f"{self.elsewhere:.4f}"),
         ]
         yield Table(("the second text", "probability"), rows, right=(1,))
+        yield from noted(self.hint)
 
 
 def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
@@ -110,7 +116,8 @@ def fill(model: ModelLike, text: str, top: int = 5) -> Filling:
         Filled(int(place), _best(tokenizer, row, top))
         for place, row in zip(np.flatnonzero(masked), probabilities, strict=True)
     ]
-    return Filling(_replaced(text, encoded, masks, tokenizer), masks)
+    hint = tokenizer.note_unknown(encoded.ids)
+    return Filling(_replaced(text, encoded, masks, tokenizer), masks, hint)
 
 
 def next_sentence(model: ModelLike, first: str, second: str) -> NextSentence:
@@ -131,7 +138,7 @@ def next_sentence(model: ModelLike, first: str, second: str) -> NextSentence:
     pair = tokenizer.encode_pair(first, second)
     states = _states(model, pair, "the pair of texts")
     ((follows, elsewhere),) = _probabilities(nsp_logits(model, states[:1]))
-    return NextSentence(float(follows), float(elsewhere))
+    return NextSentence(float(follows), float(elsewhere), tokenizer.note_unknown(pair.ids))
 
 
 def _states(model: Model, encoded: Encoded, what: str) -> Array:

@@ -5,7 +5,7 @@ PyTorch is not needed: the states come from ``generation.forward``, as in embedd
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.inputs import label_kind, label_names
 from vesalius.model import Model
-from vesalius.views import Part, Shown, Table, counted
+from vesalius.views import Part, Shown, Table, counted, noted
 
 Text = str | tuple[str, str]
 """A text, or a pair of texts."""
@@ -45,6 +45,8 @@ class Labels(Shown):
     source: str
     candidates: tuple[Candidate, ...]
     prepared: str
+    hint: str = ""
+    """What may be wrong with the input."""
 
     @property
     def names(self) -> list[str]:
@@ -69,12 +71,12 @@ class Labels(Shown):
             for c in self.candidates[:top]
         ]
         yield Table(("label", "probability", ""), rows, right=(1,), title=self.source)
-        yield f"input: {self.prepared}"
+        yield from input_lines(self)
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         shown = [asdict(candidate) for candidate in self.candidates[:top]]
         about = {"source": self.source, "labels": self.names}
-        return {**about, "candidates": shown, "prepared": self.prepared}
+        return {**about, "candidates": shown, "prepared": self.prepared, "hint": self.hint}
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +86,8 @@ class Value(Shown):
     source: str
     value: float
     prepared: str
+    hint: str = ""
+    """What may be wrong with the input."""
 
     def __float__(self) -> float:
         return self.value
@@ -98,15 +102,28 @@ class Value(Shown):
         yield Table(
             ("input", "value"), [(self.source, f"{self.value:.4f}")], right=(1,), prose=(0,)
         )
-        yield f"input: {self.prepared}"
+        yield from input_lines(self)
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         return asdict(self)
 
 
+def input_lines(result: Any) -> Iterator[str]:
+    """How the input of a result was read, and what may be wrong with it."""
+    yield f"input: {result.prepared}"
+    yield from noted(result.hint)
+
+
+class How(NamedTuple):
+    """How a text was read, and what may be wrong with it."""
+
+    prepared: str
+    hint: str
+
+
 def label_logits(
     model: Model, texts: Sequence[Text], progress: Progress | None = None
-) -> tuple[Array, list[str]]:
+) -> tuple[Array, list[How]]:
     """The logits of texts' labels (texts x labels), and in words how each was read."""
     read = family_of(model.config).label_logits
     if not label_kind(model) or read is None:
@@ -128,7 +145,10 @@ def label_logits(
     whole, _ = encoded(tokenizer, firsts, seconds or None)
     rows, _ = encoded(tokenizer, firsts, seconds or None, room)
     told = [
-        counted(len(row.ids), "token") + ("" if row == full else f", cut from {len(full.ids)}")
+        How(
+            counted(len(row.ids), "token") + ("" if row == full else f", cut from {len(full.ids)}"),
+            tokenizer.note_unknown(row.ids),
+        )
         for row, full in zip(rows, whole, strict=True)
     ]
     segments = None

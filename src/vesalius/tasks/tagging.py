@@ -21,7 +21,7 @@ from vesalius.inputs import label_names
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import rules
 from vesalius.tokenizers.sentences import sentences
-from vesalius.views import Part, Shown, Table
+from vesalius.views import Part, Shown, Table, noted
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Tagging(Shown):
     words: list[TaggedWord]
     entities: list[Entity] | None
     """None where tags are not IOB2's."""
+    hint: str = ""
+    """What may be wrong with the text."""
 
     @property
     def tags(self) -> list[str]:
@@ -64,7 +66,8 @@ class Tagging(Shown):
         return asdict(self)
 
     def __repr__(self) -> str:
-        return " ".join(f"{word.word}/{word.tag}" for word in self.words)
+        tagged = " ".join(f"{word.word}/{word.tag}" for word in self.words)
+        return "\n  ".join([tagged, *noted(self.hint)])
 
     def view(self) -> Iterator[Part]:
         rows = [(word.word, word.tag, f"{word.probability:.4f}") for word in self.words]
@@ -75,6 +78,7 @@ class Tagging(Shown):
                 yield Table(("entity", "kind", "probability"), found, right=(2,), prose=(0,))
             else:
                 yield "no entities"
+        yield from noted(self.hint)
 
 
 def tag(model: ModelLike, text: str | Sequence[str]) -> Tagging:
@@ -106,7 +110,10 @@ def tag(model: ModelLike, text: str | Sequence[str]) -> Tagging:
             whole = _joined(text, some)
             least = min(word.probability for word in some)
             found.append(Entity(kind, whole, first + start, first + end, least))
-    return Tagging(tagged, found if is_iob2(names) else None)
+    tokenizer = tokenizer_of(model)
+    pieces = tokenizer.encode_many((word for sentence in words for word in sentence), framed=False)
+    hint = tokenizer.note_unknown(id_ for ids in pieces for id_ in ids)
+    return Tagging(tagged, found if is_iob2(names) else None, hint)
 
 
 def _spans(text: str | Sequence[str]) -> list[list[rules.Span]]:

@@ -5,6 +5,7 @@ to ``reading`` and ``training``.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from vesalius import arguments
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
+from vesalius.views import counted
 
 SPECIAL = (*FRAME, END_OF_TEXT)
 
@@ -141,6 +143,24 @@ class Tokenizer:
         if found is None:
             raise NotInVocabulary(f"{token!r} is not one token of the {self.size} here")
         return int(found)
+
+    @cached_property
+    def unknown(self) -> int | None:
+        """The id of what stands for words and characters without a token; None without one."""
+        model = self._inner.model
+        if hasattr(model, "unk_token"):
+            found = model.token_to_id(model.unk_token or "")
+        else:  # Unigram
+            found = json.loads(model.__getstate__()).get("unk_id")
+        # One that is also added to every text, as by GPT-2's tokenizer, says nothing about it.
+        return None if found in (*self.frame[0], *self.frame[1]) else found
+
+    def note_unknown(self, ids: Iterable[int]) -> str:
+        """What to tell of unknown tokens among these; empty where none is unknown."""
+        ids = list(ids)
+        count = 0 if self.unknown is None else ids.count(self.unknown)
+        are = "is" if count == 1 else "are"
+        return f"{count:,} of {counted(len(ids), 'token')} {are} unknown" if count else ""
 
     def digest(self) -> str:
         """SHA-256 of everything that makes the tokenizer."""
