@@ -30,7 +30,7 @@ def changed(folder, change):
     """Rewrite a folder's weights with some of them changed."""
     tensors = {name: np.array(array) for name, array in files.read_folder(folder).arrays.items()}
     change(tensors)
-    files.write(folder / files.WEIGHTS, tensors, "float32")
+    files.write(folder / files.WEIGHTS, tensors)
 
 
 def accounted(counted):
@@ -134,7 +134,7 @@ def test_counting_finds_a_fault_wherever_loading_does(tmp_path_factory, data):
     def mutate(tensors):
         for _ in range(data.draw(st.integers(0, 3))):
             name = data.draw(st.sampled_from(sorted(tensors)))
-            match data.draw(st.sampled_from(["drop", "rename", "cut", "turn"])):
+            match data.draw(st.sampled_from(["drop", "rename", "cut", "turn", "round"])):
                 case "drop":
                     del tensors[name]
                 case "rename":
@@ -143,6 +143,8 @@ def test_counting_finds_a_fault_wherever_loading_does(tmp_path_factory, data):
                     tensors[name] = tensors[name][:1]
                 case "turn":
                     tensors[name] = tensors[name].T
+                case "round":
+                    tensors[name] = tensors[name].astype(np.int8)
 
     changed(folder, mutate)
     counted = vs.count(folder)

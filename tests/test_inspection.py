@@ -11,6 +11,7 @@ from strategies import filled, small
 import vesalius as vs
 from vesalius.checkpoints import files
 from vesalius.cli import cli
+from vesalius.errors import CheckpointMismatch
 from vesalius.families import FAMILIES
 from vesalius.inspection import inspect
 from vesalius.specimens import specimens
@@ -174,6 +175,23 @@ def test_what_does_not_fit_is_listed(folder, capsys):
     assert code == 1
     assert "unexpected: classifier.weight, 3 × 64 (+192 numbers)" in text
     assert "missing: ln_f.bias" in text
+
+
+def test_whole_numbers_do_not_fit_either_since_loading_refuses_them(folder, capsys):
+    weight = "transformer.h.1.mlp.c_fc.weight"
+
+    def rounded(tensors):
+        tensors[weight] = tensors[weight].astype(np.int8)
+
+    changed(folder, rounded, dtype=None)
+    text, code = run(capsys, folder)
+    assert code == 1
+    assert f"✗ not floating point: {weight} is int8" in text
+    (role,) = {t.role for t in vs.inspect(folder).tensors if t.name == weight}
+    assert role == "not floating point"
+    assert not vs.count(folder).checkpoint.fits
+    with pytest.raises(CheckpointMismatch, match="not floating point"):
+        vs.load(folder)
 
 
 class Bomb:

@@ -177,7 +177,9 @@ def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     config, own = _config(place, problems)
     differences: tuple[Difference, ...] = ()
     if config is not None and tensors:
-        places, differences = fitting.fit(config, own, {t.name: t.shape for t in tensors})
+        places, differences = fitting.fit(
+            config, own, {t.name: (t.shape, t.dtype) for t in tensors}
+        )
         tensors = [replace(tensor, **places[tensor.name].__dict__) for tensor in tensors]
         problems += _with_numbers(d for d in differences if not d.harmless)
     if values:

@@ -398,7 +398,10 @@ def load_folder(
     arrays = tensors.arrays
     config = folders.config_of(described, {name: array.shape for name, array in arrays.items()})
     if tensors.dtype == "float64":  # for all where some have it: a network runs in one precision
-        arrays = {name: array.astype("float64", copy=False) for name, array in arrays.items()}
+        arrays = {
+            name: array.astype("float64", copy=False) if array.dtype.kind == "f" else array
+            for name, array in arrays.items()
+        }
     state = folders.read_state(described, config, arrays, ignore_extra)
     if not allow_non_finite:
         folders.require_finite(arrays, state)

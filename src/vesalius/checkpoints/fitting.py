@@ -1,8 +1,8 @@
-"""How the tensors of a file fit a configuration, from names and shapes alone: headers are read.
+"""How the tensors of a file fit a configuration, from names, shapes and dtypes: headers are read.
 
 Every tensor is given its place: our name, the paper's symbol, and whether it is a parameter.
 Missing, unexpected and misshapen tensors are listed with their parameters: these add up to the
-difference between the file's count and the formula's.
+difference between the file's count and the formula's. So are tensors of whole numbers.
 Weights that are absent, pickled or damaged are said to be that.
 """
 
@@ -31,12 +31,14 @@ class Difference:
     """One tensor by which a file differs from the formula."""
 
     kind: str
-    """missing, unexpected, transposed, misshapen, or one of ``HARMLESS``."""
+    """missing, unexpected, transposed, misshapen, not floating point, or one of ``HARMLESS``."""
     tensor: str
     held: Shape | None
     expected: Shape | None
     numbers: int
     """How many more numbers the file holds for it than the formula counts."""
+    dtype: str = ""
+    """What the file holds, where that is not floating point."""
 
     @property
     def harmless(self) -> bool:
@@ -49,6 +51,8 @@ class Difference:
                 return f"missing: {self.tensor}, {expected}"
             case "transposed" | "misshapen":
                 return f"{self.kind}: {self.tensor} is {held}, expected {expected}"
+            case "not floating point":
+                return f"not floating point: {self.tensor} is {self.dtype}"
             case "tied copy":
                 return f"tied copy, by config.json: {self.tensor}, {held}"
         return f"{self.kind}: {self.tensor}, {held}"
@@ -67,24 +71,24 @@ class Place:
 
 
 def fit(
-    config: Config, own: bool, shapes: Mapping[str, Shape]
+    config: Config, own: bool, held: Mapping[str, tuple[Shape, str]]
 ) -> tuple[dict[str, Place], tuple[Difference, ...]]:
-    """How tensors of these shapes fit a configuration, in our layout or in Hugging Face's: the
-    place of every tensor, and all differences.
+    """How tensors of these shapes and dtypes fit a configuration, in our layout or in Hugging
+    Face's: the place of every tensor, and all differences.
     """
     wanted = layout.shapes(config)
     if own:
-        rows, tied, plain = tables.own_rows(config), {}, {name: name for name in shapes}
+        rows, tied, plain = tables.own_rows(config), {}, {name: name for name in held}
     else:
         dialect = huggingface.dialect_of(config)
         rows, tied = tables.spread(dialect.rows(config), config), dialect.tied
         # Names without their prefix; what holds no parameter has none.
-        plain = {name: p for name in shapes for p in huggingface._plain(dialect, {name: ()})}
+        plain = {name: p for name in held for p in huggingface._plain(dialect, {name: ()})}
     shares: dict[str, list[tables.Row]] = {}
     for row in rows:
         shares.setdefault(row.theirs, []).append(row)
     places, found = {}, []
-    for name, shape in shapes.items():
+    for name, (shape, dtype) in held.items():
         known = plain.get(name, name)
         parts = [row.ours for row in shares.get(known, ())]
         role, expected = "parameter", None
@@ -94,7 +98,8 @@ def fit(
             expected = tables.their_shape(shares[known], wanted)
             role = "statistics" if parts[0].endswith(STATISTICS) else role
             turned = "transposed" if shape == expected[::-1] else "misshapen"
-            role = turned if shape != expected else role
+            exact = "not floating point" if dtype not in files.WIDTH else role
+            role = turned if shape != expected else exact
         elif known in tied:
             role = "tied copy"
             parts = [row.ours for row in shares.get(tied[known], ())]
@@ -103,7 +108,9 @@ def fit(
         places[name] = Place(tuple(parts), tuple(_symbols(config, parts)), role)
         if role != "parameter":
             counted = _counted(known, expected)
-            found.append(Difference(role, name, shape, expected, math.prod(shape) - counted))
+            more = math.prod(shape) - counted
+            odd = dtype if role == "not floating point" else ""
+            found.append(Difference(role, name, shape, expected, more, odd))
     for name in sorted(shares.keys() - set(plain.values())):
         expected = tables.their_shape(shares[name], wanted)
         found.append(Difference("missing", name, None, expected, -_counted(name, expected)))
@@ -131,7 +138,9 @@ def grouped(differences: Iterable[Difference]) -> list[tuple[str, int]]:
     groups: dict[tuple[Any, ...], list[Difference]] = {}
     for each in differences:
         pattern = re.sub(r"\.\d+\.", ".*.", each.tensor)
-        groups.setdefault((each.kind, pattern, each.held, each.expected), []).append(each)
+        groups.setdefault((each.kind, pattern, each.held, each.expected, each.dtype), []).append(
+            each
+        )
     return [
         (
             str(alike[0] if len(alike) == 1 else replace(alike[0], tensor=pattern))
@@ -202,7 +211,9 @@ def held(folder: Path, config: Config) -> Held:
     dtypes: Counter[str] = Counter()
     for tensor in stored:
         dtypes[tensor.dtype] += tensor.size
-    _, differences = fit(config, own, {tensor.name: tensor.shape for tensor in stored})
+    _, differences = fit(
+        config, own, {tensor.name: (tensor.shape, tensor.dtype) for tensor in stored}
+    )
     return Held(
         tuple(sorted({tensor.file for tensor in stored})),
         len(stored),
