@@ -10,10 +10,12 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from processes import SECONDS, is_complaint, shown, vesalius
 from surroundings import KERNELS
 
 import vesalius as package
+from vesalius.cli import cli
 from vesalius.cli.generation import picture
 
 COMMAND = [sys.executable, "-m", "vesalius", "generate"]
@@ -44,6 +46,16 @@ def test_text_follows_the_prompt_and_the_seed_decides_it():
     text = shown("generate", "gpt", "He shook his", "-n", "12", "--seed", "3")
     wanted = package.generate(package.load("gpt"), "He shook his", 12, seed=3)
     assert text == f"He shook his{wanted.text}\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_dash_as_prompt_is_standard_input_without_its_last_line_end(end):
+    arguments = ("generate", "lstm", "-", "-n", "2", "--temperature", "0", "--json")
+    done = CliRunner().invoke(cli, arguments, input=f"It\nwas{end}")
+    result = json.loads(done.stdout)
+    assert result["prompt"] == "It\nwas"
+    wanted = package.generate("lstm", "It\nwas", 2, temperature=0)
+    assert result["ids"] == wanted.ids
 
 
 def test_json_holds_text_ids_and_why_it_ended():

@@ -53,7 +53,7 @@ def generate(
     **settings: Any,
 ) -> None:
     """Continue PROMPT with MODEL: a text, or a picture. Text is shown as it arrives; igpt draws
-    from nothing.
+    from nothing. The PROMPT - is standard input, without its last line end.
 
     Example: vesalius generate gpt "He shook his" --temperature 0.8 --seed 1
     """
@@ -66,6 +66,8 @@ def generate(
     nothing = draws_pictures(loaded) and prompt is None and file is None
     if (prompt is None) == (file is None) and not nothing:
         raise click.UsageError("expected a PROMPT, or --file with prompts")
+    if prompt == "-":
+        prompt = options.text_of(prompt).removesuffix("\n").removesuffix("\r")
     given: Any = prompt if file is None else options.lines_of(file)
     streams = file is None and settings["samples"] == 1 and not (as_json or inspect or by_ids)
     if given is not None and (by_ids or loaded.tokenizer is None):
