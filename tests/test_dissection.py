@@ -11,7 +11,7 @@ import pytest
 import torch
 from agreement import agree
 from processes import on_a_full_disk
-from strategies import filled, small
+from strategies import IDS, filled, given_to, small
 from tokenizers import ByteLevelBPETokenizer
 
 import vesalius as vs
@@ -31,21 +31,10 @@ from vesalius.families import FAMILIES
 from vesalius.model import Model, load
 from vesalius.traces import read_trace
 
-IDS = [3, 1, 4, 1, 5]
-
-
-def given_to(config, family):
-    rng = np.random.default_rng(1)
-    if family == "vit":
-        return rng.normal(size=(config.image, config.image, config.channels))
-    if family in ("tst", "patchtst"):
-        return rng.normal(size=(config.channels, config.context))
-    return IDS[: config.context] if family == "ffnn" else IDS
-
 
 def dissected(family, **changes):
     config = small(family, **changes)
-    return dissect(filled(config), given_to(config, family))
+    return dissect(filled(config), given_to(config))
 
 
 HEADS = "q[1,1] k[1,1] v[1,1] mu[1,1] P[1,1] q[1,2] k[1,2] v[1,2] mu[1,2] P[1,2]"
@@ -73,9 +62,7 @@ def test_the_steps_of_every_family_have_their_names_and_their_order(family):
     # Other steps may come to be told of in between; those there are keep their order.
     assert [name for name in trace.names() if name in expected] == expected
     assert trace.family == family
-    assert trace.ids == (
-        [] if family in ("vit", "tst", "patchtst") else given_to(small(family), family)
-    )
+    assert trace.ids == ([] if family in ("vit", "tst", "patchtst") else given_to(small(family)))
     for step in trace.steps:
         assert isinstance(step.value, np.ndarray)
 
@@ -332,7 +319,7 @@ def test_likeliest_words_need_their_distribution():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_trace_comes_back_from_its_file_to_the_last_bit(tmp_path, family, dtype):
     config = small(family)
-    trace = dissect(filled(config, dtype=dtype), given_to(config, family))
+    trace = dissect(filled(config, dtype=dtype), given_to(config))
     trace.save(tmp_path / "trace.safetensors")
     again = read_trace(tmp_path / "trace.safetensors")
     assert again.names() == trace.names()

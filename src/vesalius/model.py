@@ -124,6 +124,12 @@ class Model(Shown):
         for name in ("parameters", "network"):
             self.__dict__.pop(name, None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled or copied: not what is made of the state and shares its memory."""
+        made = ("parameters", "network", "_locations")
+        own = {name: value for name, value in self.__dict__.items() if name not in made}
+        return {**own, "engines": {}}
+
     def fingerprint(self) -> int:
         """A number that changes when the weights do, in whichever way; as fast as memory."""
         require_shared(self)

@@ -52,6 +52,10 @@ class Equation:
     """How the numbers of each value are made of others."""
     function: Callable[..., Any]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by its function's name: there is one of each in a process."""
+        return _of, (self.function,)
+
     @property
     def name(self) -> str:
         return self.function.__name__
@@ -225,6 +229,10 @@ def _axis(axis: str, axes: dict[str, str]) -> str:
 
 REGISTRY: dict[str, Equation] = {}
 """All equations and formulas by function name, in the order of the paper's sections."""
+
+
+def _of(function: Callable[..., Any]) -> Equation:
+    return REGISTRY[function.__name__]
 
 
 def equation(
