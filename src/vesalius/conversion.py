@@ -15,6 +15,8 @@ import numpy as np
 
 from vesalius.checkpoints import files, keras_files, libraries, pickled, plain, preprocessor
 from vesalius.checkpoints.files import Tensors
+from vesalius.checkpoints.huggingface import OWN_WEIGHTS
+from vesalius.checkpoints.tables import unwrapped
 from vesalius.equations.parameters import Array
 from vesalius.errors import NotACheckpoint, UnknownConfiguration, VesaliusError
 from vesalius.families import configuration
@@ -87,13 +89,15 @@ def _read(source: str | Path, ignore_extra: bool) -> Model:
     if found is not None and not described.exists():
         raise NotACheckpoint(
             f"{path} holds weights, but no config.json beside it says of what; expected Hugging "
-            f'Face\'s, or timm\'s, as in {{"architecture": "vit_base_patch16_224"}}'
+            f'Face\'s, or timm\'s, as in {{"architecture": "vit_base_patch16_224"}}; {OWN_WEIGHTS}'
         )
     return load_folder(folder, tensors=found, ignore_extra=ignore_extra)
 
 
 def _pickled(file: Path) -> Tensors | Model:
     """The weights of a pickled file, or the whole model where nanoGPT wrote it."""
+    if file.name == pickled.INDEX:
+        return pickled.read(file)
     held = pickled.unpickled(file)
     if isinstance(held, dict) and isinstance(held.get("model_args"), dict):
         return _nanogpt(file, held)
@@ -127,11 +131,15 @@ def _nanogpt(file: Path, held: Mapping[str, Any]) -> Model:
         "gpt2", {**sizes, "activation": "gelu", "dropout": said.get("dropout", 0.0)}
     )
     tensors = pickled.tensors(file, pickled.state_in(held))
-    # Compiled by PyTorch, a network's names get a prefix.
-    arrays = {name.removeprefix("_orig_mod."): array for name, array in tensors.arrays.items()}
+    arrays = _unwrapped(tensors)
     if said.get("bias") is False:
         arrays = _no_biases(arrays) | arrays
     return Model(config, libraries.read_state("nanoGPT", config, arrays), dtype=tensors.dtype)
+
+
+def _unwrapped(tensors: Tensors) -> dict[str, Array]:
+    """The arrays by their names alone."""
+    return {plain: tensors.arrays[name] for name, plain in unwrapped(tensors.arrays).items()}
 
 
 def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -149,7 +157,7 @@ def _no_biases(arrays: Mapping[str, Array]) -> dict[str, Array]:
 def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) -> Model:
     """A vision transformer of timm; whatever has a size is measured."""
     name, said = str(described["architecture"]), _object(described, "model_args")
-    arrays = tensors.arrays
+    arrays = _unwrapped(tensors)
     measured = {n: arrays[n].shape for n in ("patch_embed.proj.weight", "pos_embed") if n in arrays}
     size = re.match(r"(?:vit|deit)_([a-z]+)", name)
     if not size or [len(shape) for shape in measured.values()] != [4, 3]:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, fitting, plain
+from vesalius.checkpoints import files, fitting, foreign, plain
 from vesalius.checkpoints.fitting import Difference
 from vesalius.checkpoints.folders import read_config
 from vesalius.counting import parameters
 from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, VesaliusError
+from vesalius.errors import VesaliusError
 from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.model import FILES, folder_of
@@ -173,8 +173,10 @@ def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     place = folder_of(folder)
     problems: list[str] = []
     listed = tuple(_files(place))
-    tensors = _stored(place, listed, problems)
-    config, own = _config(place, problems)
+    unknown: list[str] = []
+    config, own = _config(place, unknown)
+    tensors = _stored(place, listed, problems, convertible=config is not None)
+    problems += unknown
     differences: tuple[Difference, ...] = ()
     if config is not None and tensors:
         places, differences = fitting.fit(
@@ -219,6 +221,8 @@ def _files(folder: Path) -> Iterator[File]:
 def _what(file: Path) -> str:
     if plain.is_pointer(file):
         return "a Git LFS pointer, not the file"
+    if (program := foreign.program_of(file)) is not None:
+        return f"not read: {program}"
     if file.suffix == ".safetensors":
         return "weights"
     if file.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"):
@@ -226,12 +230,14 @@ def _what(file: Path) -> str:
     return KINDS.get(file.name, "tokenizer" if file.name in FILES else "")
 
 
-def _stored(folder: Path, listed: tuple[File, ...], problems: list[str]) -> list[Tensor]:
+def _stored(
+    folder: Path, listed: tuple[File, ...], problems: list[str], convertible: bool
+) -> list[Tensor]:
     """The tensors of all weights, those of damaged files as far as their headers tell."""
     try:
         weights = files.weight_files(folder)
         if not weights:
-            problems.append(str(files.without_weights(folder)))
+            problems.append(str(files.without_weights(folder, convertible)))
     except VesaliusError as error:
         problems.append(str(error))
         weights = [folder / f.name for f in listed if f.name.endswith(".safetensors")]
@@ -239,9 +245,9 @@ def _stored(folder: Path, listed: tuple[File, ...], problems: list[str]) -> list
     for file in weights:
         try:
             found += files.stored(file)
-        except BrokenFile as error:
+        except VesaliusError as error:
             problems.append(str(error))
-            with suppress(BrokenFile):
+            with suppress(VesaliusError):
                 found += files.claimed(file)
     return [Tensor(t.name, t.file, t.dtype, t.shape, t.nbytes) for t in found]
 
@@ -280,7 +286,7 @@ def _looked_at(folder: Path, tensors: list[Tensor], problems: list[str]) -> list
     """The tensors with their NaN, infinities and copies; those of damaged files as they were."""
     arrays: dict[str, Array] = {}
     for file in sorted({tensor.file for tensor in tensors}):
-        with suppress(BrokenFile):  # which is among the problems already
+        with suppress(VesaliusError):  # which is among the problems already
             arrays |= files.views(folder / file)
     counts = parallel_map(
         lambda t: _odd(arrays[t.name], t.dtype) if t.name in arrays else (None, None), tensors

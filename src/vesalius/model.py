@@ -399,6 +399,7 @@ def load_folder(
     Tensors that have no place in the model are an error, or passed over with ``ignore_extra``.
     """
     described = folders.description(folder)
+    folders.require_known(described)
     from_files = tensors is None
     tensors = files.read_folder(folder) if tensors is None else tensors
     arrays = tensors.arrays

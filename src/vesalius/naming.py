@@ -170,5 +170,6 @@ def is_folder(name: str | os.PathLike[str]) -> bool:
 def _require_no_file(name: str | os.PathLike[str]) -> None:
     if os.path.isfile(name) or str(name).endswith((".safetensors", ".bin", ".pt", ".json")):
         raise NotACheckpoint(
-            f"{str(name)!r} names a file; expected its folder, or make one with: vesalius convert"
+            f"{str(name)!r} names a file; expected a model's folder. Of a file that it can read, "
+            f"vesalius convert FILE NEW_FOLDER makes one"
         )

@@ -103,8 +103,8 @@ def test_a_family_that_nothing_tells_is_asked_for(tmp_path):
     with pytest.raises(UnknownConfiguration, match=r"LlamaForCausalLM.* and no model_type"):
         load(tmp_path)
     describe(tmp_path, architectures=...)
-    rewrite(tmp_path, lambda held: {f"model.{name}": tensor for name, tensor in held.items()})
-    with pytest.raises(UnknownConfiguration, match='add "model_type" to it: one of gpt2, bert'):
+    rewrite(tmp_path, lambda held: {f"net.{name}": tensor for name, tensor in held.items()})
+    with pytest.raises(UnknownConfiguration, match='add "model_type" to it if it is one of gpt2'):
         load(tmp_path)
 
 
@@ -157,8 +157,8 @@ def test_transposed_matrices_are_called_transposed(tmp_path):
     rewrite(tmp_path, lambda held: {k: v.T if k.endswith(turned) else v for k, v in held.items()})
     with pytest.raises(CheckpointMismatch) as caught:
         load(tmp_path)
-    assert str(caught.value).count("transposed: ") == 9
-    assert "transposed: h.2.mlp.c_fc.weight is (40, 24), expected (24, 40)" in str(caught.value)
+    assert str(caught.value).count("transposed: ") == 3
+    assert "h.*.mlp.c_fc.weight is (40, 24), expected (24, 40), 3 times" in str(caught.value)
     assert "misshapen" not in str(caught.value)
     for seen in (repr(vs.inspect(tmp_path)), shown("count", str(tmp_path))):
         assert "transposed: " in seen

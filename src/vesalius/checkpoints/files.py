@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from vesalius.checkpoints import foreign
 from vesalius.checkpoints.plain import read_json, replacing, require_file
 from vesalius.equations.parameters import Array
-from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint
+from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint, listed
 
 HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
@@ -50,12 +51,16 @@ def read_folder(folder: Path) -> Tensors:
     parts = [read(file) for file in weight_files(folder)]
     if not parts:
         raise without_weights(folder)
-    names = Counter(name for part in parts for name in part.arrays)
+    return parts[0] if (folder / WEIGHTS).exists() else joined(folder / INDEX, parts)
+
+
+def joined(index: Path, parts: list[Tensors]) -> Tensors:
+    """The tensors of all shards that an index names, each once."""
+    names, folder = Counter(name for part in parts for name in part.arrays), index.parent
     if twice := sorted(name for name, count in names.items() if count > 1):
         raise BrokenFile(f"the shards of {folder} hold {', '.join(twice)} twice")
     arrays = {name: array for part in parts for name, array in part.arrays.items()}
-    listed = arrays if (folder / WEIGHTS).exists() else read_json(folder / INDEX)["weight_map"]
-    if missing := set(listed) - set(arrays):
+    if missing := set(read_json(index)["weight_map"]) - set(arrays):
         raise BrokenFile(f"the shards of {folder} lack {', '.join(sorted(missing))}")
     return Tensors(arrays, widest([part.dtype for part in parts]))
 
@@ -115,17 +120,28 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of a folder."""
     if (folder / WEIGHTS).exists():
         return [folder / WEIGHTS]
-    return _shards(folder) if (folder / INDEX).exists() else []
+    return shards(folder / INDEX) if (folder / INDEX).exists() else []
 
 
-def without_weights(folder: Path) -> NotACheckpoint:
+def without_weights(folder: Path, convertible: bool = True) -> NotACheckpoint:
+    """What a folder holds in the place of weights; ``convertible`` if its config.json is known."""
+    foreign.require_none(folder)
     if pickled := pickled_files(folder):
         require_file(pickled[0])
+        advice = f"; convert it with: vesalius convert {folder} NEW_FOLDER" if convertible else ""
         return NotACheckpoint(
-            f"{folder} holds {pickled[0].name}, which is pickled and never read on its own; "
-            f"convert it with: vesalius convert {folder} NEW_FOLDER"
+            f"{folder} holds {pickled[0].name}, which is pickled and never read on its own{advice}"
         )
-    return NotACheckpoint(f"{folder} holds no {WEIGHTS}; expected it beside config.json")
+    others = [file.name for file in sorted(folder.glob("*.safetensors"))]
+    if len(others) > 1:
+        return NotACheckpoint(
+            f"{folder} holds {listed(others, 'and')}, but no {INDEX}, which says what is in each; "
+            f"expected it beside them"
+        )
+    there = f"; {others[0]} is there, expected under that name" if others else ""
+    return NotACheckpoint(
+        f"{folder} holds no {WEIGHTS}{there or '; expected it beside config.json'}"
+    )
 
 
 def pickled_files(folder: Path) -> list[Path]:
@@ -142,20 +158,19 @@ def widest(dtypes: list[str]) -> str:
     return max(found, key=lambda dtype: WIDTH[dtype], default="float32")
 
 
-def _shards(folder: Path) -> list[Path]:
+def shards(index: Path) -> list[Path]:
     """The files that an index names, all of them in its own folder."""
-    index = read_json(folder / INDEX)
-    files = index.get("weight_map")
+    files, folder = read_json(index).get("weight_map"), index.parent
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise BrokenFile(f"{folder / INDEX} has no weight_map of names to files")
-    shards = []
+        raise BrokenFile(f"{index} has no weight_map of names to files")
+    found = []
     for name in sorted(set(files.values())):
         if Path(name).name != name or name in ("", "..", "."):
-            raise BrokenFile(f"{folder / INDEX} points outside its folder, to {name!r}")
+            raise BrokenFile(f"{index} points outside its folder, to {name!r}")
         if not os.path.exists(folder / name):  # Path.exists raises for names that are too long
-            raise NotACheckpoint(f"{folder / INDEX} names {name}, which is not there")
-        shards.append(folder / name)
-    return shards
+            raise NotACheckpoint(f"{index} names {name}, which is not there")
+        found.append(folder / name)
+    return found
 
 
 def read(file: Path) -> Tensors:
@@ -203,6 +218,7 @@ def _parsed(file: Path) -> tuple[dict[str, Any], int]:
         first = stream.read(8)
         length = int.from_bytes(first, "little")
         if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
+            foreign.require_known(file)
             raise BrokenFile(
                 f"{file} is no safetensors file, or is cut short: its header should be "
                 f"{length} bytes of {size}"

@@ -78,12 +78,11 @@ def fit(
     """
     wanted = layout.shapes(config)
     if own:
-        rows, tied, plain = tables.own_rows(config), {}, {name: name for name in held}
+        rows, tied, plain = tables.own_rows(config), {}, tables.unwrapped(held)
     else:
         dialect = huggingface.dialect_of(config)
         rows, tied = tables.spread(dialect.rows(config), config), dialect.tied
-        # Names without their prefix; what holds no parameter has none.
-        plain = {name: p for name in held for p in huggingface._plain(dialect, {name: ()})}
+        plain = huggingface.plain_names(dialect, held)
     shares: dict[str, list[tables.Row]] = {}
     for row in rows:
         shares.setdefault(row.theirs, []).append(row)
@@ -137,10 +136,9 @@ def grouped(differences: Iterable[Difference]) -> list[tuple[str, int]]:
     """Differences in words with their numbers; what every layer repeats is one."""
     groups: dict[tuple[Any, ...], list[Difference]] = {}
     for each in differences:
-        pattern = re.sub(r"\.\d+\.", ".*.", each.tensor)
-        groups.setdefault((each.kind, pattern, each.held, each.expected, each.dtype), []).append(
-            each
-        )
+        pattern = tables.every_layer(each.tensor)
+        alike = (each.kind, pattern, each.held, each.expected, each.dtype)
+        groups.setdefault(alike, []).append(each)
     return [
         (
             str(alike[0] if len(alike) == 1 else replace(alike[0], tensor=pattern))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, huggingface, layout, tables
+from vesalius.checkpoints import files, foreign, huggingface, layout, tables
+from vesalius.checkpoints.huggingface import OWN_WEIGHTS
 from vesalius.checkpoints.plain import read_json
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, NotACheckpoint, NotFinite, UnknownConfiguration
@@ -31,8 +32,17 @@ def read_config(folder: Path) -> Config:
 def description(folder: Path) -> dict[str, Any]:
     """What config.json says."""
     if not (folder / "config.json").exists():
-        raise NotACheckpoint(f"{folder} holds no config.json; expected a model's folder")
+        foreign.require_none(folder)
+        raise NotACheckpoint(
+            f"{folder} holds no config.json; expected a model's folder; {OWN_WEIGHTS}"
+        )
     return read_json(folder / "config.json")
+
+
+def require_known(described: Mapping[str, Any]) -> None:
+    """Refuse a config.json of a model that is not known here, whatever its weights are."""
+    if "vesalius" not in described:
+        huggingface.require_known(described)
 
 
 def config_of(described: dict[str, Any], shapes: Mapping[str, layout.Shape]) -> Config:

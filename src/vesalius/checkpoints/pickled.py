@@ -7,18 +7,33 @@ import errno
 from pathlib import Path
 from typing import Any
 
-from vesalius.checkpoints.files import WIDTH, Tensors, pickled_files, widest
+from vesalius.checkpoints import foreign
+from vesalius.checkpoints.files import (
+    WIDTH,
+    Tensors,
+    joined,
+    pickled_files,
+    shards,
+    widest,
+    without_weights,
+)
 from vesalius.checkpoints.plain import require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
 from vesalius.extras import require
 
+INDEX = "pytorch_model.bin.index.json"
+
 
 def find(folder: Path) -> Path:
-    """The pickled file of a folder."""
-    if (folder / "pytorch_model.bin").exists():
-        return folder / "pytorch_model.bin"
+    """The pickled file of a folder, or the index of its shards."""
+    for name in ("pytorch_model.bin", INDEX):
+        if (folder / name).exists():
+            return folder / name
     found = pickled_files(folder)
+    if not found and any(folder.glob("*.safetensors")):
+        raise without_weights(folder)
     if not found:
+        foreign.require_none(folder)
         raise NotACheckpoint(
             f"{folder} holds no weights: neither safetensors nor a .bin or .pt file"
         )
@@ -29,7 +44,9 @@ def find(folder: Path) -> Path:
 
 
 def read(file: Path) -> Tensors:
-    """The tensors of a pickled state dictionary."""
+    """The tensors of a pickled state dictionary, or of the shards that an index names."""
+    if file.name == INDEX:
+        return joined(file, [read(shard) for shard in shards(file)])
     return tensors(file, state_in(unpickled(file)))
 
 
@@ -44,6 +61,7 @@ def state_in(held: Any) -> Any:
 def unpickled(file: Path) -> Any:
     """What a pickled file holds: tensors, numbers, texts, and lists and dictionaries of these."""
     require_file(file)
+    foreign.require_known(file)
     require("torch")
     import warnings
 

@@ -5,7 +5,7 @@ error that lists every such row; nothing is ever initialised on the side.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -18,6 +18,10 @@ from vesalius.errors import CheckpointMismatch
 from vesalius.families.config import Config
 
 IGNORE = "unexpected tensors are passed over with --ignore-extra (ignore_extra=True in Python)"
+
+
+WRAPPERS = ("module.", "model.", "_orig_mod.", "_forward_module.")
+"""What training in parallel, a compiler or a trainer put before the name of every tensor."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,17 @@ def spread(rows: Sequence[Row], config: Config) -> list[Row]:
     return found
 
 
+def unwrapped(names: Iterable[str]) -> dict[str, str]:
+    """Each name without the ``WRAPPERS`` that all of them begin with."""
+    found = {name: name for name in names}
+    while found:
+        wrapper = next((w for w in WRAPPERS if all(n.startswith(w) for n in found.values())), None)
+        if wrapper is None:
+            break
+        found = {name: plain.removeprefix(wrapper) for name, plain in found.items()}
+    return found
+
+
 def read_state(
     config: Config,
     rows: Sequence[Row],
@@ -121,7 +136,8 @@ def read_state(
     advice: Mapping[str, str] = MappingProxyType({}),
     ignore_extra: bool = False,
 ) -> dict[str, Array]:
-    """Our state as views of their tensors; every row that does not fit is listed.
+    """Our state as views of their tensors; every row that does not fit is listed, those of all
+    layers together.
 
     ``tied`` names tensors of theirs that repeat another: they must be equal to it. ``advice``
     explains tensors in errors, by patterns of their names. ``ignore_extra`` passes over tensors
@@ -132,18 +148,20 @@ def read_state(
         found = (said for pattern, said in advice.items() if re.fullmatch(pattern, name))
         return next((f" ({said})" for said in found), "")
 
-    theirs, rows = dict(theirs), spread(rows, config)
-    names, problems = {row.theirs for row in rows}, []
+    plain = unwrapped(theirs)
+    theirs, rows = {plain[name]: array for name, array in theirs.items()}, spread(rows, config)
+    names = {row.theirs for row in rows}
+    problems: list[tuple[str, str, str]] = []
     for copy, original in tied.items():
         if copy in theirs and copy not in names:
             if original in theirs and not np.array_equal(theirs[copy], theirs[original]):
-                tie = f"{copy} differs from {original}, to which it should be tied"
-                problems.append(tie + known(copy))
+                tie = f" differs from {original}, to which it should be tied{known(copy)}"
+                problems.append(("", copy, tie))
             del theirs[copy]
     missing = sorted(names - set(theirs))
-    problems += [f"missing: {name}{known(name)}" for name in missing]
+    problems += [("missing: ", name, known(name)) for name in missing]
     extra = [] if ignore_extra else sorted(set(theirs) - names)
-    problems += [f"unexpected: {name}{known(name)}" for name in extra]
+    problems += [("unexpected: ", name, known(name)) for name in extra]
     state, wanted = {}, layout.shapes(config)
     shares: dict[str, list[Row]] = {}
     for row in rows:
@@ -153,20 +171,50 @@ def read_state(
             continue
         array, expected = theirs[row.theirs], their_shape(shares[row.theirs], wanted)
         if array.shape == expected[::-1] != expected:
-            problems.append(f"transposed: {row.theirs} is {array.shape}, expected {expected}")
+            shapes = f" is {array.shape}, expected {expected}"
+            problems.append(("transposed: ", row.theirs, shapes))
         elif array.shape != expected:
-            problems.append(f"misshapen: {row.theirs} is {array.shape}, expected {expected}")
+            shapes = f" is {array.shape}, expected {expected}"
+            problems.append(("misshapen: ", row.theirs, shapes))
         elif array.dtype.kind != "f":
-            problems.append(f"not floating point: {row.theirs} is {array.dtype}")
+            problems.append(("not floating point: ", row.theirs, f" is {array.dtype}"))
         else:
             state[row.ours] = row.transform.to_ours(array)
     if unique := list(dict.fromkeys(problems)):
         remedy = f"; {IGNORE}" if extra else ""
+        remedy += _common(names, extra)
+        told = "; ".join(_grouped(unique))
         raise CheckpointMismatch(
-            f"the tensors do not fit config.json ({len(unique)}): {'; '.join(unique)}{remedy}"
+            f"the tensors do not fit config.json ({len(unique)}): {told}{remedy}"
         )
     assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
     return state
+
+
+def _grouped(problems: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """Problems in words; what layers repeat is one."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for kind, name, detail in problems:
+        groups.setdefault((kind, every_layer(name), detail), []).append(name)
+    for (kind, pattern, detail), names in groups.items():
+        times = f", {len(names)} times" if len(names) > 1 else ""
+        yield f"{kind}{pattern if times else names[0]}{detail}{times}"
+
+
+def every_layer(name: str) -> str:
+    """A tensor's name with a star for the number of its layer."""
+    return re.sub(r"\.\d+\.", ".*.", name)
+
+
+def _common(names: Collection[str], extra: Sequence[str]) -> str:
+    """Advice where all that is unexpected begins alike, and what follows is expected."""
+    starts = [extra[0][:k] for k in range(1, len(extra[0]))] if extra else []
+    starts = [start for start in starts if all(name.startswith(start) for name in extra)]
+    fitting = {s: sum(name.removeprefix(s) in names for name in extra) for s in starts}
+    best = max(fitting, key=lambda s: fitting[s], default="")
+    if not best or 2 * fitting[best] <= len(extra):
+        return ""
+    return f"; the names begin with {best!r}, without which {fitting[best]} of them are expected"
 
 
 def their_shape(shares: Sequence[Row], wanted: Mapping[str, Shape]) -> Shape:

@@ -36,7 +36,7 @@ def convert(
 
     SOURCE is a folder, a file, a specimen or a Hugging Face name: in Hugging Face's layout or ours,
     nanoGPT's ckpt.pt, timm's folder of a ViT, or a GPT-2 or BERT of KerasHub (.keras, .weights.h5).
-    This is the one place that reads .bin and .pt files, as weights alone.
+    This is the one place that reads .bin and .pt files, shards too, as weights alone.
 
     nanoGPT's ckpt.pt holds no tokenizer: give --tokenizer gpt2-folder for its GPT-2 vocabulary,
     --tokenizer input.txt for the characters of that text. Its meta.pkl is not unpickled.

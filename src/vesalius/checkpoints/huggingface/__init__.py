@@ -4,7 +4,7 @@ How each family is written there is its dialect, which its row of the table of f
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vesalius.checkpoints import tables
@@ -16,6 +16,9 @@ from vesalius.families import FAMILIES, family_of
 from vesalius.families.activations import ACTIVATIONS, BY_THEIR_NAME, TRAINED
 from vesalius.families.config import Config
 from vesalius.families.family import OwnConfig
+
+OWN_WEIGHTS = "for weights of other code, make a model and fill it, as docs/own-weights.md shows"
+"""What to do where nothing says what the tensors are."""
 
 
 def dialects() -> dict[str, Dialect]:
@@ -46,12 +49,9 @@ def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Confi
 
 def _spoken(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Dialect:
     """By the model_type of config.json, or the class that it names, or what the file holds."""
+    require_known(theirs)
     kind, known = theirs.get("model_type"), dialects()
     if kind is not None:
-        if not isinstance(kind, str) or kind not in known:
-            raise UnknownConfiguration(
-                f"config.json says model_type {kind!r}; known are {', '.join(known)}"
-            )
         return known[kind]
     classes = theirs.get("architectures")
     for name in classes if isinstance(classes, list) else ():
@@ -65,10 +65,22 @@ def _spoken(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Dialect:
     for dialect in known.values():
         if all(mark in _plain(dialect, shapes) for mark in dialect.marks):
             return dialect
-    raise UnknownConfiguration(
-        f"config.json says no model_type, and the tensors are of no known one; "
-        f'add "model_type" to it: one of {", ".join(known)}'
+    looked_at = (
+        "the tensors are of no known one" if shapes else "there are no tensors to tell it by"
     )
+    raise UnknownConfiguration(
+        f'config.json says no model_type, and {looked_at}; add "model_type" to it if it is one of '
+        f"{', '.join(known)}; {OWN_WEIGHTS}"
+    )
+
+
+def require_known(theirs: Mapping[str, Any]) -> None:
+    """Refuse a model_type that is not read, before anything else of the model is looked at."""
+    kind = theirs.get("model_type")
+    if kind is not None and (not isinstance(kind, str) or kind not in dialects()):
+        raise UnknownConfiguration(
+            f"config.json says model_type {kind!r}; known are {', '.join(dialects())}"
+        )
 
 
 def _activation(key: str, name: object) -> str:
@@ -139,17 +151,24 @@ def _require_sayable(dialect: Dialect, config: OwnConfig) -> None:
         )
 
 
-def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Their tensors without prefix, old spellings and buffers."""
-    found: dict[str, Any] = {}
-    for name, value in tensors.items():
-        plain = name.removeprefix(dialect.prefix)
+def plain_names(dialect: Dialect, names: Iterable[str]) -> dict[str, str]:
+    """Their names without prefix and old spellings; buffers have none."""
+    found = {}
+    for name, inner in tables.unwrapped(names).items():
+        plain = inner.removeprefix(dialect.prefix)
         plain = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", plain))
-        if re.fullmatch(dialect.ignored, plain):
-            continue
+        if not re.fullmatch(dialect.ignored, plain):
+            found[name] = plain
+    return found
+
+
+def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Their tensors by these names."""
+    found: dict[str, Any] = {}
+    for name, plain in plain_names(dialect, tensors).items():
         if plain in found:
             raise CheckpointMismatch(f"the checkpoint holds {plain} twice, once as {name}")
-        found[plain] = value
+        found[plain] = tensors[name]
     return found
 
 
