@@ -201,6 +201,47 @@ def test_whatever_is_edited_all_parts_follow(edit, held):
     assert error(equations, after) < 1e-5
 
 
+ORDERLY = {
+    "identity": np.eye(256),
+    "pairs": np.kron(np.eye(128), np.ones((2, 2))),
+    "signs": np.where(np.arange(256 * 256).reshape(256, 256) * 7919 % 13 < 6, -1, 1),
+    "random": np.random.default_rng(1).normal(size=(256, 256)),
+    "small": np.eye(24),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ORDERLY)
+def test_no_edit_in_place_goes_unseen(name, dtype):
+    """Orderly matrices have words whose differences are multiples of large powers of two."""
+    model = lively("lstm", {"vocabulary": len(ORDERLY[name]), "embedding": len(ORDERLY[name])})
+    weight = model.state["embedding.weight"] = ORDERLY[name].astype(dtype)
+    rng, seen = np.random.default_rng(2), {model.fingerprint(): hash(weight.tobytes())}
+    for _ in range(500):
+        i, j = rng.choice(len(weight), 2, replace=False)
+        edited = (weight, weight.T, weight[::-1, 1:], weight.reshape(-1, 2))[rng.integers(4)]
+        i, j = i % len(edited), j % len(edited)
+        match rng.integers(4):
+            case 0:
+                edited[[i, j]] = edited[[j, i]]
+            case 1:
+                edited[i, j % edited.shape[1]] *= -1
+            case 2:
+                edited[i, :2] = edited[i, 1::-1]
+            case 3:
+                edited[i, j % edited.shape[1]] = np.nextafter(edited[i, 0], dtype(9))
+        content = hash(weight.tobytes())
+        assert seen.setdefault(model.fingerprint(), content) == content
+
+
+def test_the_engine_follows_rows_that_are_exchanged_in_an_identity():
+    model = lively("lstm", {"vocabulary": 128, "embedding": 128, "tied": False, "hidden": 128})
+    weight = model.state["output.weight"] = np.eye(128, dtype=np.float32)
+    before = logits_of(model)
+    weight[[5, 13]] = weight[[13, 5]]
+    np.testing.assert_array_equal(logits_of(model)[[13, 5]], before[[5, 13]])
+
+
 @pytest.mark.parametrize(
     ("name", "array", "said"),
     [
