@@ -51,6 +51,18 @@ def test_prompts_and_steps_give_the_networks_logits(model, dtype, bound):
     assert error(session.prefill([1], [short])[0], expected(network, short)) < bound
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_nan_in_any_tensor_reaches_the_logits(model, dtype):
+    """Rounded to integers, NaN would be a number like any other."""
+    for array in model.state.values():
+        before = array.copy()
+        array[...] = np.nan
+        with np.errstate(invalid="ignore"):
+            logits = engine(model, dtype, threads=1).session(1, 3).prefill([0], [[3, 1, 4]])
+        assert np.isnan(logits).any()
+        array[...] = before
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 11, 12, 13, PREFILL_TOKENS, PREFILL_TOKENS + 1])
 def test_prompts_of_all_lengths_fill_their_tiles(length):
     model = lively(*MODELS["other widths"])

@@ -14,6 +14,7 @@ from vesalius.generation.kernels.vectors import ROWS, VECTORS, tile
 
 WIDE = 2**14
 """Bytes from which on a vector does not stay in the L1 cache beside rows of the matrix."""
+TINY = np.float32(1e-30).view(np.int32)
 DYNAMIC, CHUNK_BYTES = 8, 2**17
 """One eighth of the rows is scheduled dynamically, in chunks of about this size."""
 one_by_one = tile(1, 1, 4, prefetches=True)
@@ -86,9 +87,10 @@ def _as_integers(worker: Any, x: Any, width: Any, scratch: Any) -> Any:
     levels = np.float32(min(32767, (2**31 - 1) * 16 // (254 * width)))
     start, stop = row_range(worker, n)
     for row in range(start, stop):
-        largest = np.float32(1e-30)
+        bits = TINY  # as integers: NaN's are the largest, and it becomes the vector's scale
         for i in range(uintp(width)):
-            largest = max(largest, abs(x[row, i]))
+            bits = max(bits, np.float32(x[row, i]).view(np.int32) & np.int32(0x7FFFFFFF))
+        largest = np.int32(bits).view(np.float32)
         fine = levels / largest
         for i in range(uintp(width)):
             ready[row, i] = np.int16(np.rint(x[row, i] * fine))
