@@ -86,6 +86,27 @@ def test_greedy_takes_the_likeliest_and_the_first_of_equals():
     assert Draw(draw.logits, penalised, np.array([1]), 0).token == 2
 
 
+@pytest.mark.parametrize("shift", [0, 50, -50])
+@pytest.mark.parametrize("more", [{}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}])
+def test_the_smallest_temperatures_are_greedy(shift, more):
+    """Divided by them, logits overflow."""
+    logits = np.array([1, 3, 3.5, -2, 0], np.float32) + np.float32(shift)
+    for temperature in (1e-300, 1e-308, 5e-324):
+        draw = Draw(logits, Sampling(temperature, **more), BEFORE[:0], 0.99)
+        assert draw.token == 2
+        assert draw.probabilities.tolist() == [0, 0, 1, 0, 0]
+        assert all(np.isfinite(c["tempered"]) for c in draw.to_json()["candidates"])
+
+
+@pytest.mark.parametrize(("penalty", "token"), [(1e-300, 1), (1e300, 2)])
+def test_the_strongest_penalties_and_rewards_leave_numbers(penalty, token):
+    draw = Draw(
+        np.array([1, 3, 2], np.float32), Sampling(1.0, repetition_penalty=penalty), [1], 0.9
+    )
+    assert np.isfinite(draw.penalised).all()
+    assert draw.token == token
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [

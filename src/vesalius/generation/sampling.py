@@ -90,13 +90,21 @@ class Draw:
             return self.logits
         seen, changed = np.unique(self.before), self.logits.copy()
         logits = self.logits[seen]
-        changed[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
-        return changed
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            changed[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
+        return _finite(changed)
 
     @cached_property
     def tempered(self) -> Float[Array, " V"]:
-        """Logits divided by the temperature, in float64; unchanged where it is 0."""
-        return self.penalised.astype(np.float64) / (self.sampling.temperature or 1)
+        """Logits divided by the temperature, in float64; unchanged where it is 0.
+
+        Where the largest would overflow, it is subtracted first, which changes no probability.
+        """
+        logits, divisor = self.penalised.astype(np.float64), self.sampling.temperature or 1
+        with np.errstate(over="ignore"):
+            if np.isfinite(logits.max() / divisor):
+                return logits / divisor
+            return _finite((logits - logits.max()) / divisor)
 
     @cached_property
     def kept(self) -> Bool[Array, " V"]:
@@ -133,6 +141,12 @@ def truncated(tempered: Logits, sampling: Sampling) -> Bool[Array, " V"]:
         odds = softmax(np.where(kept, tempered, -np.inf))
         kept &= odds >= sampling.min_p * odds.max()
     return kept
+
+
+def _finite(logits: Logits) -> Logits:
+    """What overflowed becomes the largest number, or the smallest."""
+    most = np.finfo(logits.dtype).max
+    return np.clip(logits, -most, most)
 
 
 def softmax(logits: Logits) -> Float[Array, " V"]:
