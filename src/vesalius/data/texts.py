@@ -5,6 +5,7 @@ tokenizers cut a text of many portions as they would cut the whole.
 """
 
 import codecs
+import hashlib
 import io
 import os
 import re
@@ -63,8 +64,11 @@ class FileTexts:
         return first if len(self.parts) == 1 else f"{first} and {len(self.parts) - 1} more"
 
     def key(self) -> str:
-        files = [(str(p.file.resolve()), p.file.stat(), p.start, p.end) for p in self.parts]
-        known = repr([(name, s.st_size, s.st_mtime_ns, *cut) for name, s, *cut in files])
+        digests = {part.file: "" for part in self.parts}
+        for path in digests:
+            with path.open("rb") as file:
+                digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        known = repr([(digests[part.file], part.start, part.end) for part in self.parts])
         return f"{known} joined {wrapping.RULE}" if self.joined else known
 
     def size(self) -> int:
