@@ -12,6 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, Revi
 from strategies import SMALL, filled, small
 from tokenizers import ByteLevelBPETokenizer
 
+from vesalius.checkpoints import files
 from vesalius.errors import (
     BrokenFile,
     CheckpointMismatch,
@@ -140,6 +141,26 @@ def test_every_family_comes_back_from_its_folder_to_the_last_bit(tmp_path, famil
     for name, array in again.state.items():
         assert array.dtype == dtype
         np.testing.assert_array_equal(array, model.state[name])
+
+
+def test_a_folder_that_is_saved_to_while_it_is_loaded_gives_one_model(tmp_path, monkeypatch):
+    """Their shapes are equal: nothing else would tell that one's weights have another's heads."""
+    sizes = {"vocabulary": 11, "context": 5, "layers": 1, "embedding": 8}
+    two, four = (create("gpt2", heads=heads, **sizes) for heads in (2, 4))
+    read, waiting = files.read_folder, [four]
+
+    def saved_to_meanwhile(folder):
+        if waiting:
+            waiting.pop().save(folder)
+        return read(folder)
+
+    two.save(tmp_path / "here")
+    monkeypatch.setattr(files, "read_folder", saved_to_meanwhile)
+    assert load(tmp_path / "here").config == four.config
+    waiting += [two, four] * 20
+    with pytest.raises(BrokenFile, match="here was written to whenever it was read; wait"):
+        load(tmp_path / "here")
+    assert len(waiting) == 30
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -30,6 +30,7 @@ from vesalius.checkpoints.locations import Location, Locations
 from vesalius.checkpoints.plain import read_json
 from vesalius.equations.parameters import Array, ParameterSet
 from vesalius.errors import (
+    BrokenFile,
     CheckpointMismatch,
     UnknownConfiguration,
     UnknownModel,
@@ -55,6 +56,8 @@ SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 """What older config.json say that belongs to generation."""
 
 
+ATTEMPTS = 10
+"""How often a folder is read while others write to it."""
 PIECE, HALF = 2**22, 4
 """Bytes of the weights that a fingerprint reads at once, which caches hold; and of half a word."""
 
@@ -422,8 +425,23 @@ def load_folder(
     """Load a folder in our layout or in Hugging Face's; ``tensors`` stand in for its weights.
 
     Tensors that have no place in the model are an error, or passed over with ``ignore_extra``.
+    While another process saves to the folder, loading begins again, so that no files of two models
+    are mixed.
     """
-    described = folders.description(folder)
+    for _ in range(ATTEMPTS):
+        before = _versions(folder)
+        try:
+            return _load_once(folder, allow_non_finite, tensors, ignore_extra)
+        except (VesaliusError, OSError):
+            if _versions(folder) == before:
+                raise
+    raise BrokenFile(f"{folder} was written to whenever it was read; wait, and load it again")
+
+
+def _load_once(
+    folder: Path, allow_non_finite: bool, tensors: files.Tensors | None, ignore_extra: bool
+) -> Model:
+    before, described = _versions(folder), folders.description(folder)
     folders.require_known(described)
     from_files = tensors is None
     tensors = files.read_folder(folder) if tensors is None else tensors
@@ -456,4 +474,16 @@ def load_folder(
     generation = ids | generation
     model = Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
     model.folder = folder if from_files else None
+    if from_files and _versions(folder) != before:
+        raise BrokenFile(f"{folder} was written to while it was read; load it again")
     return model
+
+
+def _versions(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Which files of a model stand in a folder: others of the same names differ."""
+    versions: dict[str, tuple[int, ...]] = {}
+    with suppress(OSError):
+        for name in filter(_is_model, os.listdir(folder)):
+            stat = (folder / name).stat()
+            versions[name] = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return versions
