@@ -22,15 +22,15 @@ import vesalius as vs
 FOLDER = Path(__file__).parent
 SHOOK, OPENED = quote("He shook his"), quote("He opened his")
 STORY = quote("“Where have you been?” said the old man, and he shook his head")
-HEAD = "gpt/dissect/mu[3,3]?at=2,1"
+HEAD = "gpt/dissect/mu[2,1]?at=2,1"
 PICTURES = {
     "explorer": f"{HEAD}#t={SHOOK}",
-    "explorer-cut": f"{HEAD}&cut=P[3,3]#t={SHOOK}",
+    "explorer-cut": f"{HEAD}&cut=P[2,1]#t={SHOOK}",
     "explorer-compare": f"{HEAD}&vs=gpt#t={SHOOK}&v={OPENED}",
     "explorer-words": f"gpt/words#t={quote('The king shook his')}",
     "explorer-ledger": "gpt/ledger",
     "explorer-heads": f"gpt/heads/mu[4,2]#t={quote('He shook his head, and he shook his')}",
-    "explorer-gates": f"lstm/heads/c[2,16]?at=31#t={STORY}",
+    "explorer-gates": f"lstm/heads/c[2,16]?at=6#t={STORY}",
     "explorer-vit": "vit/dissect/mu[3,1]?at=0,7",
 }
 DARK = ("explorer-cut", "explorer-compare")

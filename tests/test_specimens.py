@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from processes import shown, vesalius
 
+import vesalius as vs
 from vesalius.checkpoints import files
 from vesalius.counting import parameters
 from vesalius.data.registry import locate
@@ -49,6 +50,14 @@ def test_the_snapshots_come_nearer_to_the_grammar_step_by_step(tmp_path):
     (file := tmp_path / "stories.txt").write_text(text(seed=7, words=1000))
     losses = [evaluate(load(folder), file).loss for _, folder in sorted(snapshots().items())]
     assert losses[0] > 1.5 * losses[8] > 2 * losses[-1]
+
+
+@pytest.mark.parametrize("name", ["ffnn", "rnn", "lstm", "gpt"])
+def test_an_everyday_sentence_is_never_answered_with_a_line_end(name):
+    sentences = (Path(__file__).parent / "everyday.txt").read_text().splitlines()
+    assert len(sentences) == 50
+    answers = vs.generate(name, sentences, 1, temperature=0)
+    assert not [s for s, a in zip(sentences, answers, strict=True) if "\n" in a.text]
 
 
 @pytest.mark.slow
