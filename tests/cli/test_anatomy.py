@@ -164,6 +164,19 @@ def test_dissect_saves_and_speaks_json(gpt2, tmp_path):
     assert set(read_trace(file).names()) == names >= {"A[1]", "mu[2,3]", "Z"}
 
 
+def test_dissect_reads_token_ids_where_a_model_has_no_tokenizer(gpt2):
+    found = json.loads(shown("dissect", "igpt", "1 2, 3", "--json"))
+    assert found == json.loads(shown("dissect", "igpt", "--ids", "1 2 3", "--json"))
+    assert found["ids"] == [1, 2, 3]
+    assert json.loads(shown("dissect", gpt2, "1 2 3", "--json"))["ids"] != [1, 2, 3]
+    words = vesalius("dissect", "igpt", "He shook")
+    assert words.returncode == 2
+    assert words.stderr.endswith("expected token ids, as in '3 1 4', got 'He shook'\n")
+    two = vesalius("dissect", "igpt", "1 2", "--second", "3")
+    assert two.returncode == 2
+    assert "--second goes with a TEXT; this model has no tokenizer" in two.stderr
+
+
 def test_dissect_reads_images_and_series_from_files(tmp_path):
     import numpy as np
 
@@ -207,7 +220,7 @@ def test_count_reads_a_checkpoints_folder(gpt2):
         (["/etc/passwd", "x"], 2, "names a file"),
         (["nobody/nothing", "x"], 3, "the network is not to be used"),
         (["FOLDER"], 2, "expected TEXT or FILE, --ids or --array"),
-        (["FOLDER", "--ids", "1 two"], 2, "--ids takes whole numbers"),
+        (["FOLDER", "--ids", "1 two"], 2, "expected token ids, as in '3 1 4', got '1 two'"),
         (["FOLDER", "--ids", "270"], 2, "token id 270 at position 0"),
         (["FOLDER", "--ids", ""], 2, "at least one token"),
         (["FOLDER", "--ids", "1 1 1 1 1 1 1 1 1 1"], 2, "10 positions, the model 9"),

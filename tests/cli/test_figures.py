@@ -23,6 +23,13 @@ def test_a_figure_is_printed_written_and_told(tmp_path):
     assert "forget[l]" in shown("figure", "lstm", "--list")
 
 
+def test_token_ids_are_a_text_where_a_model_has_no_tokenizer():
+    wanted = vs.figure("igpt", "attention", [1, 2, 3]).svg
+    assert shown("figure", "igpt", "attention", "--text", "1 2, 3").rstrip() == wanted.rstrip()
+    told = shown("figure", "gpt", "attention", "--text", "3 4")
+    assert told.rstrip() == vs.figure("gpt", "attention", "3 4").svg.rstrip()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -10,11 +10,10 @@ from vesalius.cli import terminal
 from vesalius.cli.options import (
     complete_models,
     extra_option,
-    ids_of,
+    input_of,
     json_option,
     load,
     second_option,
-    with_second,
 )
 
 if TYPE_CHECKING:
@@ -345,14 +344,6 @@ def gradient(
     loaded = load(model)
     found = run(loaded, input_of(loaded, text), _target(loaded, targets), position)
     show_drawn(found, plot, as_json)
-
-
-def input_of(model: "Model", text: str) -> Any:
-    """A text, two, or a file; token ids for models that read tokens and have no tokenizer."""
-    from vesalius.inputs import reads_arrays
-
-    known = model.tokenizer is not None or reads_arrays(model)
-    return with_second(text) if known else ids_of(text)
 
 
 def _target(model: "Model", said: tuple[str, ...]) -> Any:

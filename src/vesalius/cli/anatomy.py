@@ -14,10 +14,12 @@ from vesalius.cli.options import (
     Settings,
     complete_models,
     extra_option,
+    ids_of,
+    input_of,
     json_option,
     load,
+    second_of,
     second_option,
-    with_second,
 )
 from vesalius.views import Table, shown_value
 
@@ -199,13 +201,18 @@ def dissect(
         raise click.UsageError("--html keeps the whole run; leave --only out")
     if save and Path(save).suffix != ".safetensors":
         raise click.UsageError(f"--save takes a name that ends in .safetensors, got {save!r}")
+    second_of(text)  # which goes with neither ids nor arrays
     loaded = load(model)
-    texts = with_second(text)
-    read: Any = _numbers(ids) if ids is not None else array if texts is None else texts
+    read: Any = array
+    if ids is not None:
+        read = ids_of(ids)
+    elif text is not None:
+        read = input_of(loaded, text)
     trace = run(loaded, read, only, **reading)
     if save:
         trace.save(save)
-    written = None if html is None else _page(html, model, loaded, texts or trace.ids)
+    said = read if isinstance(read, str | tuple) else trace.ids
+    written = None if html is None else _page(html, model, loaded, said)
     if as_json:
         told = trace.to_json(top)
         return terminal.show_json(told if written is None else {**told, "html": written})
@@ -222,13 +229,6 @@ def _page(file: Path, name: str, model: "Model", given: "Given") -> dict[str, An
 
     with terminal.counting("writing the page") as progress:
         return write(file, name, given, model, progress=progress)
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.replace(",", " ").split()]
-    except ValueError:
-        raise click.UsageError(f"--ids takes whole numbers, got {text!r}") from None
 
 
 @click.command()

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.analyses import input_of, plot_option, show_drawn
-from vesalius.cli.options import complete_models, extra_option, json_option, load
+from vesalius.cli.analyses import plot_option, show_drawn
+from vesalius.cli.options import complete_models, extra_option, input_of, json_option, load
 
 
 @click.command()

@@ -1,12 +1,21 @@
 """The verb that draws the paper's figures."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
 from vesalius.cli import terminal
-from vesalius.cli.options import complete_models, extra_option, ids_of, ignore_extra, json_option
+from vesalius.cli.options import (
+    complete_models,
+    extra_option,
+    ids_of,
+    ignore_extra,
+    input_of,
+    json_option,
+    load,
+)
 from vesalius.views import Table
 
 
@@ -60,9 +69,9 @@ def figure(
     given: Any = text if ids is None else ids_of(ids)
     source: Any = model
     if given is not None and ignore_extra():
-        from vesalius.cli.options import load
-
         source = load(model)
+    if text is not None and re.fullmatch(r"[\d\s,]+", text):  # ids, where texts cannot be read
+        given = input_of(load(model), text)
     found = run(source, part, given, position=position, theme=theme)
     if out is not None:
         found.save(out)

@@ -33,7 +33,7 @@ second_option = click.option(
     callback=lambda context, _, text: context.meta.update({SECOND: text}),
     help="A second text, for a BERT that reads two.",
 )
-"""For verbs that call ``with_second``."""
+"""For verbs that call ``input_of``."""
 TEXTS = click.Path(exists=True, dir_okay=False, allow_dash=True)
 """A file of texts, for ``lines_of``."""
 
@@ -134,12 +134,24 @@ def load(name: str) -> "Model":
     return load_model(name, ignore_extra=ignore_extra())
 
 
-def with_second(text: str | None) -> str | tuple[str, str] | None:
-    """A text, or it and the second one that the verb that is running was given."""
-    second = click.get_current_context().meta.get(SECOND)
+def second_of(text: str | None) -> str | None:
+    """The second text that the verb that is running was given."""
+    second: str | None = click.get_current_context().meta.get(SECOND)
     if second is not None and text is None:
         raise click.UsageError("--second goes with TEXT")
-    return text if second is None or text is None else (text, second)
+    return second
+
+
+def input_of(model: "Model", text: str) -> str | tuple[str, str] | list[int]:
+    """A text, two, or a file; token ids for models that read tokens and have no tokenizer."""
+    from vesalius.inputs import reads_arrays
+
+    second = second_of(text)
+    if model.tokenizer is not None or reads_arrays(model):
+        return text if second is None else (text, second)
+    if second is not None:
+        raise click.UsageError("--second goes with a TEXT; this model has no tokenizer to read two")
+    return ids_of(text)
 
 
 class Settings(click.ParamType[tuple[str, str]]):
