@@ -6,8 +6,8 @@ import pytest
 from vesalius.data.batches import Scaling
 from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
-from vesalius.data.timelines import Timeline, borders, fitted, read_timeline, scaled_parts
-from vesalius.errors import ImpossibleSetting, VesaliusError, WrongLength
+from vesalius.data.timelines import Timeline, borders, brief, fitted, read_timeline, scaled_parts
+from vesalius.errors import ImpossibleSetting, UnusableData, VesaliusError, WrongLength
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 13)]
 
@@ -41,6 +41,12 @@ def test_wide_and_long_tables_and_arrays_hold_the_same_series(tmp_path):
         (("2024-10-01", "2024-11-01"), ["2024-12-01", "2025-01-01", "2025-02-01"]),
         (("2023-12-31", "2024-12-31"), ["2025-12-31"]),
         (("20240228", "20240229"), ["20240301"]),
+        (("1990/1/1 0:00", "1990/1/2 0:00"), ["1990/1/3 0:00"]),
+        (("2010/10/8 23:00", "2010/10/9 0:00"), ["2010/10/9 1:00"]),
+        (("2010/9/30 0:00:00", "2010/10/31 0:00:00"), ["2010/12/1 0:00:00"]),
+        (("2010/09/01", "2010/10/01"), ["2010/11/01"]),
+        (("2010/08/01 0:00", "2010/09/01 0:00"), ["2010/10/01 0:00"]),
+        (("2024-1-30", "2024-1-31"), ["2024-2-1"]),
         (("1998", "1999"), ["2000", "2001"]),
         (("0.5", "0.75"), ["1", "1.25"]),
         (("week 1", "week 2"), ["1", "2"]),
@@ -49,6 +55,18 @@ def test_wide_and_long_tables_and_arrays_hold_the_same_series(tmp_path):
 )
 def test_the_times_that_follow_keep_the_step(times, after):
     assert Timeline(np.zeros((2, 1)), ("a",), times).after(len(after)) == after
+
+
+def test_dates_with_the_year_first_need_no_zeros(tmp_path):
+    times = [f"1990/1/{day} 0:00" for day in range(1, 13)]  # which are not in order as texts
+    found = read_timeline(wide(tmp_path / "wide.csv", times))
+    assert found.times == tuple(times)
+    assert brief(found.times)[-1] == "1990/1/12"
+    rows = [f"a,{time},{i}" for i, time in enumerate(times)]
+    (tmp_path / "long.csv").write_text("\n".join(["unique_id,ds,y", *rows[::-1]]))
+    assert read_timeline(tmp_path / "long.csv").times == found.times
+    with pytest.raises(UnusableData, match=r"'1990/2/30 0:00' is not known to be a time"):
+        read_timeline(wide(tmp_path / "wide.csv", [*times, "1990/2/30 0:00"]))
 
 
 def test_numbers_and_dates_without_signs_are_times_too(tmp_path):

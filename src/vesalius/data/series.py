@@ -6,7 +6,9 @@ short series; in a batch both are 0, which is the mean, and neither is ever to b
 
 import csv
 import io
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -191,12 +193,21 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
         raise BrokenFile(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def is_date(text: str) -> bool:
-    """Whether a text is a date, or a date and a time, as ISO 8601 writes them."""
-    try:
-        return bool(datetime.fromisoformat(text.strip()))
-    except ValueError:
-        return False
+_DATE = re.compile(
+    r"(\d{4})([-/])(\d{1,2})\2(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d))?)?", re.ASCII
+)
+
+
+def moment(text: str) -> datetime | None:
+    """The date, or date and time, that a text is: by ISO 8601, or as in 2024/1/31 0:00."""
+    text = text.strip()
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    if found := _DATE.fullmatch(text):
+        year, month, day, hour, minute, second = (int(found[i] or 0) for i in (1, 3, 4, 5, 6, 7))
+        with suppress(ValueError):
+            return datetime(year, month, day, hour, minute, second)
+    return None
 
 
 def read_csv(path: str | Path, label: str | None = None) -> Table:
@@ -209,7 +220,7 @@ def read_csv(path: str | Path, label: str | None = None) -> Table:
     if len(rows) < 2:
         raise EmptyCorpus(f"{path} holds no rows; expected a line of names and lines of numbers")
     names = [name.strip() for name in rows.pop(0)[1]]
-    headless = names[1:] and is_date(names[0]) and _numbers(names[1:]) is not None
+    headless = names[1:] and moment(names[0]) and _numbers(names[1:]) is not None
     if headless or _numbers(names) is not None:
         raise UnusableData(f"{path} starts with numbers; expected the columns' names there")
     if twice := {name for name in names if names.count(name) > 1}:

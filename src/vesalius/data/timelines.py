@@ -60,13 +60,15 @@ class Timeline:
         read = _moments(self.times[-3:])
         if read is None or len(read) < 2:
             return [str(step) for step in range(1, count + 1)]
-        step, shown = read[-1] - read[-2], _format(self.times[-1])
+        step = read[-1] - read[-2]
         if isinstance(step, float):
             return [f"{read[-1] + k * step:.15g}" for k in range(1, count + 1)]
         if step.days >= 28 and all(when.day == read[-1].day for when in read):
             months = round(step.days / 30.44)
-            return [_later(read[-1], months * k).strftime(shown) for k in range(1, count + 1)]
-        return [(read[-1] + k * step).strftime(shown) for k in range(1, count + 1)]
+            following = [_later(read[-1], months * k) for k in range(1, count + 1)]
+        else:
+            following = [read[-1] + k * step for k in range(1, count + 1)]
+        return _written(following, self.times)
 
 
 def _later(when: datetime, months: int) -> datetime:
@@ -76,17 +78,29 @@ def _later(when: datetime, months: int) -> datetime:
     return when.replace(year=when.year + year, month=month + 1, day=day)
 
 
+def _written(moments: Sequence[datetime], times: Sequence[str]) -> list[str]:
+    """Dates as those before them are written, with zeros before single digits or without."""
+    form = _format(times[-1])
+    written = [when.strftime(form) for when in moments]
+    for before, after in (("[-/]", r"(?!\d)"), ("[ T]", ":")):  # of months and days, of hours
+        if any(re.search(rf"(?<={before})\d{after}", time) for time in times):
+            written = [re.sub(rf"(?<={before})0(?=\d{after})", "", time) for time in written]
+    return written
+
+
 def _format(text: str) -> str:
-    """How a date is written; the dates that follow it are written alike."""
-    if len(text) in (8, 10):
-        return "%Y%m%d" if text.isdecimal() else "%Y-%m-%d"
-    between = "T" if "T" in text else " "
-    return f"%Y-%m-%d{between}%H:%M" + (":%S" if text.count(":") > 1 else "")
+    if text.isdecimal():
+        return "%Y%m%d"
+    day = "%Y/%m/%d" if "/" in text else "%Y-%m-%d"
+    between = re.search("[ T]", text)
+    if between is None:
+        return day
+    return f"{day}{between[0]}%H:%M" + (":%S" if text.count(":") > 1 else "")
 
 
 def brief(times: Sequence[str]) -> tuple[str, ...]:
     """Times without the hours, or seconds, that are zero in all of them."""
-    for zero in ("[ T]00:00(:00)?$", "(?<=:..):00$"):
+    for zero in ("[ T]00?:00(:00)?$", "(?<=:..):00$"):
         if all(re.search(zero, time) for time in times):
             return tuple(re.sub(zero, "", time) for time in times)
     return tuple(times)
@@ -94,8 +108,9 @@ def brief(times: Sequence[str]) -> tuple[str, ...]:
 
 def _moments(times: Sequence[str]) -> list[Any] | None:
     """Times as dates, or as numbers; None where some are neither."""
-    if all(map(series.is_date, times)):
-        return [datetime.fromisoformat(text) for text in times]
+    dates = [series.moment(text) for text in times]
+    if None not in dates:
+        return dates
     try:
         numbers = [float(text) for text in times]
     except ValueError:
@@ -213,10 +228,10 @@ def _readable(path: str, times: Sequence[str]) -> list[Any]:
     """Times as dates or numbers, which can be ordered; others are refused."""
     found = _moments(times)
     if found is None:
-        strange = next(text for text in times if not series.is_date(text))
+        strange = next(text for text in times if series.moment(text) is None)
         raise UnusableData(
-            f"{path}: {strange!r} is not known to be a time; expected dates as in 2024-01-31 or "
-            f"2024-01-31 13:00, or numbers in all rows"
+            f"{path}: {strange!r} is not known to be a time; expected dates as in 2024-01-31, "
+            f"2024-01-31 13:00 or 2024/1/31, or numbers in all rows"
         )
     if len({getattr(when, "tzinfo", None) is None for when in found}) > 1:
         raise UnusableData(f"{path}: some dates have a time zone, others none")
