@@ -244,6 +244,18 @@ class Model(Shown):
             )
         return frozenset(listed) - frozenset(beyond)
 
+    @property
+    def start(self) -> int | None:
+        """The token that a text from nothing begins with: ``bos_token_id``; None where none is."""
+        found = self.generation_config.get("bos_token_id")
+        rows: int = getattr(self.config, "vocabulary", 0)
+        if found is None or (type(found) is int and 0 <= found < rows):
+            return found
+        raise UnknownConfiguration(
+            f"{GENERATION} or config.json says bos_token_id {found!r}; "
+            f"expected the id of a token, 0 to {rows - 1}"
+        )
+
     def save(self, folder: str | Path, layout: str = "vesalius") -> None:
         """Write the model to a folder, in our layout or in Hugging Face's.
 

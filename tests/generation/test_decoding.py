@@ -94,6 +94,26 @@ def test_a_prompt_drops_what_the_tokenizer_adds_after_it(gpt, tmp_path):
     assert got == plain
 
 
+def test_an_empty_prompt_starts_from_the_bos_token_as_in_transformers(gpt, tmp_path):
+    from transformers import GPT2LMHeadModel
+
+    start = gpt.tokenizer.id_of("<|endoftext|>")
+    model = vesalius.model.Model(gpt.config, gpt.state, gpt.tokenizer)
+    model.generation_config = {"bos_token_id": start, "eos_token_id": None}
+    model.save(tmp_path, layout="huggingface")
+    theirs = GPT2LMHeadModel.from_pretrained(tmp_path, dtype=torch.float32)
+    theirs.generation_config.eos_token_id = theirs.generation_config.pad_token_id = None
+    wanted = theirs.generate(max_new_tokens=20, do_sample=False)[0].tolist()
+    got = generate(tmp_path, "", 20, temperature=0, ignore_end=True)
+    assert (got.prompt, [start, *got.ids]) == ("", wanted)
+    assert got.text == gpt.tokenizer.decode(got.ids)
+    assert generate(tmp_path, ["He", ""], 20, temperature=0, ignore_end=True)[1].ids == got.ids
+    for wrong in (gpt.config.vocabulary, -1, "0", [0], True):
+        model.generation_config = {"bos_token_id": wrong}
+        with pytest.raises(UnknownConfiguration, match=r"bos_token_id .*; expected the id"):
+            generate(model, "", 2)
+
+
 @pytest.mark.parametrize("name", LANGUAGE)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_a_sequence_becomes_the_same_in_any_company(name, dtype):

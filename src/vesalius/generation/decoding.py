@@ -193,9 +193,14 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
     if draws_pictures(model):  # whose first pixel follows the token to start from
         start: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
         return ids if ids[:1] == [start] else [start, *ids]
-    if not ids:
-        raise EmptySequence("the prompt is empty; expected a text, or token ids, to continue")
-    return ids
+    if ids:
+        return ids
+    if model.start is None:
+        raise EmptySequence(
+            "the prompt is empty, and the model has no bos_token_id to start from; expected a "
+            "text, or token ids, to continue"
+        )
+    return [model.start]
 
 
 def _new_tokens(model: Model, prompt: int, slide: bool) -> int:
