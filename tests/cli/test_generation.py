@@ -192,6 +192,21 @@ def test_a_file_of_prompts_has_to_be_text(tmp_path):
     assert is_complaint(done.stderr)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_blank_line_is_refused_by_its_number(tmp_path, end):
+    file = tmp_path / "lines.txt"
+    file.write_bytes(end.join(["It was", "He", "", "She", ""]).encode())
+    done = vesalius("generate", "gpt", "--file", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "prompt 3 of 4 is empty" in done.stderr
+    assert is_complaint(done.stderr)
+    done = vesalius("embed", "gpt", "--file", file)
+    assert "text 3 of 4 is empty" in done.stderr
+    file.write_bytes(end.join(["5 2", "", ""]).encode())
+    done = vesalius("generate", "gpt", "--ids", "--file", file)
+    assert "prompt 2 of 2 is empty" in done.stderr
+
+
 def test_prompts_may_be_ids_and_ids_are_printed(tmp_path):
     wanted = package.generate(package.load("gpt"), [707, 2268, 339], 4, seed=3).ids
     line = " ".join(map(str, [707, 2268, 339, *wanted]))

@@ -297,7 +297,8 @@ def test_the_context_may_be_filled_to_the_last_token(gpt):
     [
         ("", {}, EmptySequence, "the prompt is empty"),
         ([], {}, EmptySequence, "the prompt is empty"),
-        (["He", ""], {}, EmptySequence, "the prompt is empty"),
+        (["He", ""], {}, EmptySequence, "prompt 2 of 2 is empty"),
+        ([[1], [2], []], {}, EmptySequence, "prompt 3 of 3 is empty"),
         ("He", {"max_new_tokens": 0}, ImpossibleSetting, "max_new_tokens must be at least 1"),
         ("He", {"samples": 0}, ImpossibleSetting, "samples must be at least 1, got 0"),
         ("He", {"temperature": -1}, ImpossibleSetting, "temperature should be 0 or more"),

@@ -182,10 +182,13 @@ def _prompts(
     parts = given if isinstance(given, str) else [arguments.plain(one) for one in given]
     several = parts is not given and any(isinstance(one, str | list | tuple) for one in parts)
     prompts: list[Any] = list(parts) if several else [parts]
-    return [(one, _tokens(model, one)) for one in prompts], several
+    called = [f"prompt {n} of {len(prompts)}" for n in range(1, len(prompts) + 1)]
+    names = called if several else ["the prompt"]
+    named = zip(prompts, names, strict=True)
+    return [(one, _tokens(model, one, name)) for one, name in named], several
 
 
-def _tokens(model: Model, prompt: Prompt) -> list[int]:
+def _tokens(model: Model, prompt: Prompt, name: str) -> list[int]:
     if isinstance(prompt, str):
         ids = tokenizer_of(model).encode_prompt(prompt)
     else:
@@ -197,8 +200,8 @@ def _tokens(model: Model, prompt: Prompt) -> list[int]:
         return ids
     if model.start is None:
         raise EmptySequence(
-            "the prompt is empty, and the model has no bos_token_id to start from; expected a "
-            "text, or token ids, to continue"
+            f"{name} is empty, and the model has no bos_token_id to start from; expected a text, "
+            f"or token ids, to continue"
         )
     return [model.start]
 
