@@ -368,6 +368,7 @@ def _measures(model: Model, corpus: str, baseline: bool, progress: Progress) -> 
     for objective in _objectives(model, corpus):
         held_out = objective.held_out(model, corpus, progress)
         served, counted = held_out.objective, list[int]()
+        notes |= dict.fromkeys(held_out.notes)
         given = _counted(model, held_out.batches, counted)
         means, predictions = served.measured(model, given, held_out)
         measured.append(served.title)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -510,6 +511,17 @@ def test_a_model_of_sentence_pairs_alone_needs_two_documents(runs, tmp_path):
     }
     with pytest.raises(EmptyCorpus, match=r"0\.txt has no sentence pairs, .* give a folder"):
         evaluate(model, f"{held_out}/0.txt")
+
+
+def test_a_single_document_is_measured_without_pairs_and_says_so(runs):
+    outcome, held_out = runs("bert")
+    assert evaluate(outcome.model, held_out).notes == ()
+    found = evaluate(outcome.model, f"{held_out}/0.txt")
+    assert set(found.numbers) == {"loss", "perplexity", "accuracy"}
+    (note,) = found.notes
+    assert re.match(r"masked tokens \(67\) alone: .*0\.txt has no sentence pairs, .* folder", note)
+    assert note in repr(found)
+    assert found.to_json()["notes"] == [note]
 
 
 def test_a_long_series_needs_a_window(tmp_path):

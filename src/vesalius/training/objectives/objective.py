@@ -78,6 +78,8 @@ class HeldOut:
     """In words, what of the corpus they are."""
     examples: Any = None
     """The examples as they were read, for whoever measures another method on the same."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured on the corpus, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,20 +163,22 @@ class MaskedTokens(TextObjective):
         assert model.tokenizer is not None
         context: int = model.config.context  # type: ignore[attr-defined]
         common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
-        served = self
+        served, notes = self, tuple[str, ...]()
         try:
             batches = MaskedText(*common, pairs=self.pairs)
         except EmptyCorpus as error:
             if not self.pairs:
                 raise
+            why = (
+                f"{corpus} has no sentence pairs, which need two documents of two sentences each; "
+                f"every file is a document: give a folder of them"
+            )
             if self.without_pairs is None:
-                raise EmptyCorpus(
-                    f"{corpus} has no sentence pairs, which need two documents of two sentences "
-                    f"each; every file is a document: give a folder of them"
-                ) from error
+                raise EmptyCorpus(why) from error
             served, batches = self.without_pairs, MaskedText(*common, pairs=False)
+            notes = (f"{self.without_pairs.title} alone: {why}",)
         unknown = int((tokens.ids == batches.marks.get("[UNK]", -1)).sum())
-        return HeldOut(served, batches, len(tokens.ids), unknown, part)
+        return HeldOut(served, batches, len(tokens.ids), unknown, part, notes=notes)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         chosen = batch["targets"] != IGNORED
