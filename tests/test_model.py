@@ -163,6 +163,11 @@ def test_a_folder_that_is_saved_to_while_it_is_loaded_gives_one_model(tmp_path, 
     assert len(waiting) == 30
 
 
+def test_loading_a_model_gives_it_back():
+    model = filled(small("rnn"))
+    assert load(model) is model
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_that_was_created_can_be_saved_and_loaded(tmp_path, family):
     model = create(family, **SMALL[family])

@@ -396,21 +396,26 @@ def create(family: str, seed: int = 0, **settings: Setting) -> Model:
 
 
 def load(
-    name: str | os.PathLike[str],
+    name: ModelLike,
     *,
     revision: str | None = None,
     local_files_only: bool = False,
     allow_non_finite: bool = False,
     ignore_extra: bool = False,
 ) -> Model:
-    """Load a specimen, a folder, or a Hugging Face model, as ``naming`` understands the name."""
+    """Load a specimen, a folder, or a Hugging Face model, as ``naming`` understands the name.
+
+    A model that is loaded already is given back as it is.
+    """
+    if isinstance(name, Model):
+        return name
     folder = folder_of(name, revision, local_files_only)
     return load_folder(folder, allow_non_finite, ignore_extra=ignore_extra)
 
 
 def loaded(model: ModelLike) -> Model:
     """The model itself, or the one of this name or folder: wherever a model is wanted."""
-    return model if isinstance(model, Model) else load(model)
+    return load(model)
 
 
 def folder_of(
