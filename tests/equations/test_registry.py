@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_every_symbol_has_a_meaning(entry):
 def test_formulas_without_a_number_are_documented_too(entry):
     assert entry.plain
     assert f"\n### {entry.label} {entry.title}\n" in PAGE.read_text()
+
+
+@pytest.mark.parametrize("entry", REGISTRY.values(), ids=lambda entry: entry.name)
+def test_equations_are_explained_where_python_drops_docstrings(entry, monkeypatch):
+    """As python -OO does."""
+    explained = (entry.title, entry.plain, entry.remarks)
+    monkeypatch.setattr(entry.function, "__doc__", None)
+    bare = replace(entry)  # which has read nothing yet
+    assert (bare.title, bare.plain, bare.remarks) == explained
 
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=lambda entry: entry.name)

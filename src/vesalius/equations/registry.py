@@ -4,9 +4,11 @@ What a reader could look up is not written twice: the title and the plain formul
 docstring, the symbols and shapes are the signature, the meanings are the glossary.
 """
 
+import ast
 import dataclasses
 import functools
 import inspect
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -85,7 +87,7 @@ class Equation:
 
     @cached_property
     def _paragraphs(self) -> list[str]:
-        return (inspect.getdoc(self.function) or "").split("\n\n")
+        return _docstring(self.function).split("\n\n")
 
     @property
     def title(self) -> str:
@@ -218,6 +220,19 @@ def _shape(hint: Any, axes: dict[str, str] | None = None) -> str:
         return "any"
     text = " × ".join(shown)
     return text.replace(") × ", " ×) ").replace(" × (", " (× ")
+
+
+def _docstring(function: Callable[..., Any]) -> str:
+    """A function's docstring; from its source where ``python -OO`` dropped it."""
+    if found := inspect.getdoc(function):
+        return found
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except OSError:  # of a program that is packed without its source
+        return ""
+    (definition,) = ast.parse(source).body
+    assert isinstance(definition, ast.FunctionDef)
+    return ast.get_docstring(definition) or ""
 
 
 def _axis(axis: str, axes: dict[str, str]) -> str:
