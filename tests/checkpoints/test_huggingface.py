@@ -359,6 +359,15 @@ def test_a_backbone_without_its_pooler_can_be_read(tmp_path):
     assert not load(tmp_path / "vit").config.pooler
 
 
+def test_the_activation_of_a_pooler_does_not_matter_to_a_vit_without_one(tmp_path):
+    theirs = saved(tmp_path, "ViTForImageClassification", pooler_act="gelu")
+    model = load(tmp_path)
+    same_outputs("ViTForImageClassification", theirs, model)
+    model.save(tmp_path / "again", layout="huggingface")
+    same_outputs("ViTForImageClassification", theirs, load(tmp_path / "again"))
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["pooler_act"] == "gelu"
+
+
 # ------------------------------------------------------------------------------- what does not fit
 
 
@@ -450,6 +459,7 @@ def test_a_tensor_that_stands_there_twice_is_refused(tmp_path, kind, name, twin)
         ("BertForMaskedLM", {"tie_word_embeddings": False}, "tie_word_embeddings = False"),
         ("ViTModel", {"patch_size": 5}, "image 12 cannot be cut into patches of 5"),
         ("ViTModel", {"image_size": [12, 12]}, "image must be a whole number"),
+        ("ViTModel", {"pooler_act": "gelu"}, "pooler_act = 'gelu'; only 'tanh' can be read"),
     ],
 )
 def test_a_config_that_cannot_be_read_is_refused(tmp_path, kind, changes, message):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vesalius.checkpoints import tables
-from vesalius.checkpoints.huggingface.dialect import Dialect
+from vesalius.checkpoints.huggingface.dialect import Dialect, require_fixed
 from vesalius.checkpoints.layout import Shape
 from vesalius.equations.parameters import Array
 from vesalius.errors import CheckpointMismatch, UnknownConfiguration
@@ -30,11 +30,7 @@ def dialects() -> dict[str, Dialect]:
 def read_config(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> Config:
     """Our configuration from their config.json and the shapes of what the file holds."""
     dialect = _spoken(theirs, shapes)
-    for key, value in dialect.fixed.items():
-        if theirs.get(key, value) != value:
-            raise UnknownConfiguration(
-                f"config.json says {key} = {theirs[key]!r}; only {value!r} can be read"
-            )
+    require_fixed(theirs, dialect.fixed)
     found = {ours: theirs[key] for ours, key in dialect.settings.items() if key in theirs}
     if "activation" in found:
         found["activation"] = _activation(dialect.settings["activation"], found["activation"])

@@ -59,6 +59,15 @@ class Dialect:
     """Whether the last of their hidden states is the one after the final normalisation."""
 
 
+def require_fixed(theirs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    """Refuse keys of config.json that have another value than the one that can be read."""
+    for key, value in fixed.items():
+        if theirs.get(key, value) != value:
+            raise UnknownConfiguration(
+                f"config.json says {key} = {theirs[key]!r}; only {value!r} can be read"
+            )
+
+
 ENCODER = {
     "layers": "num_hidden_layers",
     "embedding": "hidden_size",

@@ -37,8 +37,11 @@ def rows(config: ViTConfig) -> list[Row]:
 def heads(theirs: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
     """The heads that the class promises, and the heads that the file holds."""
     promised = dialect.promised_by(theirs, CLASSES)
+    pooler = "pooler.dense.weight" in shapes
+    if pooler:
+        dialect.require_fixed(theirs, {"pooler_act": "tanh"})
     return {
-        "pooler": "pooler.dense.weight" in shapes,
+        "pooler": pooler,
         "classes": dialect.labels_of(theirs, shapes, promised, "classifier"),
         "masked_patch_head": "masked_patch_head" in promised or "decoder.0.weight" in shapes,
     }
@@ -60,7 +63,7 @@ VIT = dialect.Dialect(
         "channels": "num_channels",
         "qkv_bias": "qkv_bias",
     },
-    fixed={"pooler_act": "tanh"},
+    fixed={},
     dropouts=("attention_probs_dropout_prob",),
     prefix="vit.",
     marks=("embeddings.cls_token", "embeddings.patch_embeddings.projection.weight"),
