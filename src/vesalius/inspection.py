@@ -210,11 +210,14 @@ def _with_numbers(differences: Iterable[Difference]) -> list[str]:
 
 def _files(folder: Path) -> Iterator[File]:
     for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            inside = [p.stat().st_size for p in path.rglob("*") if p.is_file()]
+        if os.path.isdir(path):  # not Path's, which raises where a link may not be followed
+            places = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)
+            inside = [os.path.getsize(place) for place in places if os.path.isfile(place)]
             many = "1 file" if len(inside) == 1 else f"{len(inside)} files"
             yield File(f"{path.name}/", sum(inside), f"a folder of {many}")
-        elif path.is_file():
+        elif os.path.islink(path) and not os.path.exists(path):
+            yield File(path.name, 0, "a link to what is not there, or cannot be read")
+        elif os.path.isfile(path):
             yield File(path.name, path.stat().st_size, _what(path))
 
 

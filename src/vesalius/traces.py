@@ -29,6 +29,8 @@ from vesalius.views import Part, Shown, Table, counted, noted
 
 SHOWN = 12
 """Names and tokens that the repr of a trace tells."""
+MOST_LAYERS = 10_000
+"""As many as no model has."""
 ROWS, LONG = 200, 400
 """Steps of a table in a notebook, and letters of a text above it."""
 
@@ -413,6 +415,37 @@ def _beside(file: Path) -> Path:
     return file.parent / f"{file.name}.json"
 
 
+def _check(description: Mapping[str, Any]) -> None:
+    """Refuse what ``Trace.save`` does not write, before anything is made of it."""
+
+    def all_of(kind: type, values: object, what: str) -> None:
+        if not isinstance(values, list) or not all(type(value) is kind for value in values):
+            raise ValueError(f"expected a list of {kind.__name__} as {what}")
+
+    ids, tokens = description["ids"], description.get("tokens") or []
+    segments, layers = description.get("segments"), description.get("layers") or 0
+    all_of(int, ids, "ids")
+    all_of(str, tokens, "tokens")
+    all_of(str, description.get("classes") or [], "classes")
+    if ids and tokens and len(ids) != len(tokens):
+        raise ValueError(f"{len(ids)} ids and {len(tokens)} tokens; expected as many")
+    if segments is not None:
+        all_of(int, segments, "segments")
+    if segments is not None and (len(segments) != len(ids) or min(segments, default=0) < 0):
+        raise ValueError("expected a segment for every id")
+    if type(layers) is not int or not 0 <= layers < MOST_LAYERS:
+        raise ValueError(f"expected fewer than {MOST_LAYERS} layers")
+    given = description.get("given")
+    if given is not None and np.asarray(given).dtype.kind not in "iuf":
+        raise ValueError("expected numbers as given")
+    all_of(dict, description["steps"], "steps")
+    for entry in description["steps"]:
+        all_of(int, [*entry["place"].values()], "place")
+        all_of(str, entry.get("operands") or [], "operands")
+        if min(entry["place"].values(), default=0) < 0:
+            raise ValueError("expected places that are not negative")
+
+
 def require_trace(value: object) -> None:
     if not isinstance(value, Trace):
         raise arguments.wrong("trace", "a trace, as vs.dissect(model, text) gives it", value)
@@ -429,11 +462,17 @@ def read_trace(file: str | Path, model: ModelLike | None = None) -> Trace:
     description, arrays = plain.read_json(_beside(file)), files.read(file).arrays
     steps = Steps()
     try:
+        _check(description)
         said = description["steps"]
         for entry in said:
             if entry["name"] not in arrays:
                 raise BrokenFile(f"{file} lacks the step {entry['name']!r} that its JSON names")
             equation = eq.find(entry["equation"])
+            if entry["symbol"] not in equation.gives or equation.name != entry["equation"]:
+                raise BrokenFile(
+                    f"{_beside(file)} says that {entry['name']} comes from {entry['equation']!r}, "
+                    f"which does not give it"
+                )
             steps.append(eq.Step(entry["symbol"], entry["place"], equation, arrays[entry["name"]]))
             if steps[-1].name != entry["name"]:
                 raise BrokenFile(

@@ -138,6 +138,13 @@ def test_words_are_searched_in_the_whole_vocabulary(client, run, trace):
     assert [word["id"] for word in told["words"]] == best
 
 
+@pytest.mark.parametrize("columns", ["first=3&last=1", "first=2&last=2", "first=99", "last=-99"])
+def test_a_lens_on_no_tokens_is_refused(client, run, columns):
+    answer = client.get(f"/api/runs/{run['id']}/lens?{columns}")
+    assert 400 <= answer.status_code < 500
+    assert "there are no tokens from" in answer.json()["message"]
+
+
 def test_the_lens_reads_every_layer_and_ends_with_the_models_own_words(client, run, trace):
     told = client.get(f"/api/runs/{run['id']}/lens").json()
     assert len(told) == 5

@@ -104,7 +104,8 @@ def claimed(file: Path) -> list[Stored]:
         _stored(file, name, entry)
         for name, entry in header.items()
         if isinstance(entry, dict)
-        and entry.get("dtype") in DTYPES
+        and isinstance(entry.get("dtype"), str)
+        and entry["dtype"] in DTYPES
         and _possible(entry.get("shape"))
     ]
 

@@ -1,6 +1,7 @@
 """NumPy's files: one array (.npy) or several with names (.npz), and nothing that is pickled."""
 
 import errno
+import sys
 import warnings
 from pathlib import Path
 
@@ -27,8 +28,18 @@ def read_arrays(file: str | Path) -> dict[str, Array]:
     except Exception as error:  # a damaged file can raise anything at all
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # of the disk; a place that the file does not have is its own fault
-        why = "it holds none" if "pickled" in str(error) else error  # not how to unpickle it
+        why = "it holds none" if "pickle" in str(error) else error  # not how to unpickle it
         raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {why}") from error
     if odd := [name for name, array in found.items() if not isinstance(array, Array)]:
         raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {odd[0]!r} is none")
+    if odd := [name for name, array in found.items() if not _is_text(array)]:
+        raise BrokenFile(f"{file} cannot be read as NumPy's arrays: {odd[0]!r} is no text")
     return found
+
+
+def _is_text(array: Array) -> bool:
+    """Whether an array of texts has only characters that there are; others are no texts."""
+    if array.dtype.kind != "U" or not array.nbytes:
+        return True
+    letters = np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)
+    return bool(np.ascontiguousarray(array).view(letters).max() <= sys.maxunicode)

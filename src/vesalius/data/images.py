@@ -238,6 +238,8 @@ def _picture(file: Path) -> UInt8[Array, "C H W"]:
             kind = image.mode + ", partly transparent" * image.has_transparency_data
             target = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB"}.get(kind)
             pixels = np.asarray(image.convert(target)) if target else None
+    except AssertionError as error:  # as Pillow has it of a palette that is not there
+        raise BrokenFile(f"{file} cannot be read as PNG: it lacks its palette") from error
     except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise BrokenFile(f"{file} cannot be read as PNG or JPEG: {error}") from error
     if pixels is None:

@@ -278,7 +278,7 @@ def _values(table: Table, column: str) -> Array:
     for row, cell in enumerate(table.cells(column)):
         try:
             found[row] = float(cell) if not isinstance(cell, bool) else float("nan")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found[row] = float("nan")
         if not np.isfinite(found[row]):
             raise UnusableData(

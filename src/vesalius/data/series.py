@@ -137,7 +137,7 @@ def _header(path: Path, lines: list[str]) -> tuple[int | None, tuple[str, ...], 
     if says("@classlabel") and not names:
         raise BrokenFile(f"{path} lists no classes after @classLabel true")
     said = (tags.get("@dimensions") or tags.get("@dimension") or ["1" * says("@univariate")])[0]
-    if said and not said.isdecimal():
+    if said and not re.fullmatch("[0-9]{1,9}", said):
         raise BrokenFile(f"{path}: expected a whole number of dimensions, got {said!r}")
     return int(said or 0) or None, names, says("@targetlabel")
 

@@ -5,6 +5,7 @@ follow each other in time; windows to validate and test on look back into the pa
 published. Values are scaled by the training part alone.
 """
 
+import calendar
 import math
 import os
 import re
@@ -58,8 +59,13 @@ class Timeline:
     def after(self, count: int) -> list[str]:
         """The times that follow; numbers from 1 where times are unknown or keep no step."""
         read = _moments(self.times[-3:])
-        if read is None or len(read) < 2:
-            return [str(step) for step in range(1, count + 1)]
+        try:
+            known = None if read is None or len(read) < 2 else self._following(read, count)
+        except (OverflowError, ValueError):  # no calendar goes beyond the year 9999
+            known = None
+        return [str(step) for step in range(1, count + 1)] if known is None else known
+
+    def _following(self, read: list[Any], count: int) -> list[str]:
         step = read[-1] - read[-2]
         if isinstance(step, float):
             return [f"{read[-1] + k * step:.15g}" for k in range(1, count + 1)]
@@ -73,8 +79,7 @@ class Timeline:
 
 def _later(when: datetime, months: int) -> datetime:
     year, month = divmod(when.month - 1 + months, 12)
-    last = (datetime(when.year + year + (month == 11), (month + 1) % 12 + 1, 1)).toordinal() - 1
-    day = min(when.day, datetime.fromordinal(last).day)
+    day = min(when.day, calendar.monthrange(when.year + year, month + 1)[1])
     return when.replace(year=when.year + year, month=month + 1, day=day)
 
 

@@ -15,7 +15,7 @@ from vesalius.analyses.unfolding import unfold
 from vesalius.capabilities import predicts_next
 from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
-from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind
+from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind, WrongLength
 from vesalius.explorer import forecasts, inputs
 from vesalius.explorer.catalogue import ModelChanged
 from vesalius.explorer.runs import Run, UnknownRun
@@ -351,6 +351,9 @@ def lens(run: Run, first: int = 0, last: int | None = None) -> list[list[dict[st
         return []
     tags = run.trace.labelled == "tokens"
     by_token = tags or ("Z" in run.trace and not run.trace.tells_labels)
+    n = len(run.trace.ids)
+    if by_token and not range(n)[first:last]:
+        raise WrongLength(f"there are no tokens from {first} to {last}; expected some of 0 to {n}")
     found = lenses.lens(_states_of(run.trace, slice(first, last)) if by_token else run.trace)
     depths = zip(found.depths, found.likeliest, strict=True)
     return [

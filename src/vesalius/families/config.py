@@ -6,6 +6,7 @@ what follows from them is in ``symbols()``.
 
 import dataclasses
 import math
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -79,7 +80,7 @@ class Config:
             return
         if not value >= rule["least"]:
             raise ImpossibleSetting(f"{name} must be at least {rule['least']}, got {value}")
-        if not value < rule["below"]:
+        if not value < rule["below"] or (kind is float and value > sys.float_info.max):
             limit = "finite" if rule["below"] == math.inf else f"below {rule['below']}"
             raise ImpossibleSetting(f"{name} must be {limit}, got {value}")
 
