@@ -31,6 +31,16 @@ def test_rounding_alone_parts_them_and_more_than_that_is_found_out(name):
     assert "which rounding does not explain" in "\n".join(map(str, spoilt.view()))
 
 
+def test_parts_that_cancel_beyond_all_precision_are_called_no_exact_sum():
+    """Back through time the parts of a recurrent network grow, and only their sum stays small."""
+    model = specimen("rnn")
+    few, many = (attribute(vs.dissect(model, range(100, 100 + n))) for n in (5, 60))
+    assert (few.precise, few.agrees) == (True, True)
+    assert (many.precise, many.agrees) == (False, False)
+    assert many.to_json()["agrees"] is False
+    assert "the parts are no exact sum: they cancel" in list(many.view())[-1]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_so_do_those_of_a_difference_of_two(name):
     found = attribute(trace(name, double=True), (3, 5))

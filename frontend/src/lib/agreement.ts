@@ -6,8 +6,10 @@ import type { Numeral } from "./types";
 export interface Agreement {
   difference: Numeral;
   bound: Numeral;
+  /** Whether that is small beside the values; so it is, where nothing is said. */
+  precise?: boolean;
 }
 
-export function agrees({ difference, bound }: Agreement): boolean {
-  return typeof difference === "number" && typeof bound === "number" && Math.abs(difference) <= bound;
+export function agrees({ difference, bound, precise = true }: Agreement): boolean {
+  return precise && typeof difference === "number" && typeof bound === "number" && Math.abs(difference) <= bound;
 }

@@ -161,6 +161,8 @@ export interface Summary {
   difference: number;
   /** How far rounding alone can bring the sum of the parts from the target. */
   bound: number;
+  /** Whether that is small beside the values of the target's step. */
+  precise: boolean;
   layers: number;
   /** Whether only states are kept, so that the rest is computed anew when it is asked for. */
   long: boolean;

@@ -20,7 +20,7 @@ from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Pulled
-from vesalius.errors import WrongKind
+from vesalius.errors import NotFinite, WrongKind
 from vesalius.graph import arrayed
 from vesalius.pictures import Pictured
 from vesalius.traces import Trace, require_trace
@@ -29,6 +29,8 @@ from vesalius.views import Table
 
 SHOWN = 12
 """Parts that a picture and a repr tell one by one."""
+PRECISE = 0.01
+"""Of the values of the target's step: what rounding may move a sum by that is called exact."""
 ROUNDING = 1e-6
 """Of a sum in float32, against the sizes of its terms."""
 WHOLE = ("P", "D", "X", "X_0", "d")
@@ -61,6 +63,8 @@ class Attribution(Pictured):
     bound: float
     """How far rounding alone can bring the sum of the parts from the value."""
     probability: float | None = None
+    scale: float = math.inf
+    """The largest size among the numbers of the target's step."""
 
     @property
     def total(self) -> float:
@@ -73,8 +77,25 @@ class Attribution(Pictured):
 
     @property
     def agrees(self) -> bool:
-        """Whether the parts sum to the value, but for rounding."""
-        return rounding.agrees(self.difference, self.bound)
+        """Whether the parts sum to the value, but for rounding that is small beside the values."""
+        return self.precise and rounding.agrees(self.difference, self.bound)
+
+    @property
+    def precise(self) -> bool:
+        """Whether rounding leaves the sum a meaning.
+
+        Over many time steps of a recurrent network, parts grow far beyond their sum and cancel.
+        """
+        return self.bound <= PRECISE * self.scale
+
+    def _verdict(self) -> str:
+        if self.precise:
+            return f"the sum of the parts {rounding.verdict(self.difference, self.bound)}"
+        return (
+            f"the parts are no exact sum: they cancel, and rounding can move it by "
+            f"{self.bound:.0e}, where {self.target.step} goes to {self.scale:.3g}; "
+            f"dissect fewer tokens"
+        )
 
     def __getitem__(self, name: str) -> float:
         """The share of a part by its name."""
@@ -95,7 +116,7 @@ class Attribution(Pictured):
         yield self._headline()
         rows = [(part.name, f"{part.share:+.6g}", part.what) for part in self.parts]
         yield Table(("part", "share", "what it is"), rows, right=(1,), prose=(2,))
-        yield f"the sum of the parts {rounding.verdict(self.difference, self.bound)}"
+        yield self._verdict()
 
     def first(self, count: int) -> "Attribution":
         """The largest parts, and the others as one."""
@@ -121,6 +142,7 @@ class Attribution(Pictured):
             "sum": self.total,
             "difference": self.difference,
             "bound": self.bound,
+            "precise": self.precise,
             "agrees": self.agrees,
         }
 
@@ -155,6 +177,11 @@ def attribute(
         held = covectors.pop(step.name, None)
         if held is None:
             continue
+        if not np.isfinite(held).all():
+            raise NotFinite(
+                f"the parts of {wanted.label} grow beyond all numbers on the way back to "
+                f"{step.name}; dissect fewer tokens"
+            )
         pulled = None
         if not _is_part(trace, step, wanted.step, neurons):
             rule = graph.rule(step)
@@ -173,7 +200,8 @@ def attribute(
             shares[timed] = shares.get(timed, 0.0) + share
     parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
     parts.sort(key=lambda part: -abs(part.share))
-    return Attribution(wanted, wanted.of(value), parts, most, wanted.probability(value))
+    scale = float(np.abs(value).max())
+    return Attribution(wanted, wanted.of(value), parts, most, wanted.probability(value), scale)
 
 
 def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:

@@ -94,6 +94,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "sum": found.total,
         "difference": found.difference,
         "bound": found.bound,
+        "precise": found.precise,
         "layers": trace.graph.layers,
         "long": isinstance(trace, LongTrace),
         "steps": [_step(run, step) for step in trace.steps],
