@@ -10,7 +10,14 @@ from analyses.lively import FAMILIES, specimen, trace
 
 import vesalius as vs
 from vesalius.analyses.attribution import attribute
-from vesalius.errors import ImpossibleSetting, TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+from vesalius.errors import (
+    ImpossibleSetting,
+    NotFinite,
+    TokenOutOfRange,
+    UnknownStep,
+    WrongKind,
+    WrongLength,
+)
 
 
 @pytest.mark.parametrize("neurons", [False, True])
@@ -39,6 +46,21 @@ def test_parts_that_cancel_beyond_all_precision_are_called_no_exact_sum():
     assert (many.precise, many.agrees) == (False, False)
     assert many.to_json()["agrees"] is False
     assert "the parts are no exact sum: they cancel" in list(many.view())[-1]
+
+
+def test_parts_that_grow_beyond_all_numbers_are_refused():
+    """Pairs of equal states cancel, and their parts grow 1e30 times in each step."""
+    model = vs.load("rnn")
+    model.state["layers.1.input.weight"][:] = 0
+    model.state["layers.1.input.bias"][:] = 0.001
+    pair = np.array([[1, -1], [-1, 1]], np.float32)
+    model.state["layers.1.recurrent.weight"][:] = np.kron(np.eye(128, dtype="f"), 1e30 * pair)
+    found = attribute(vs.dissect(model, [100] * 4))
+    assert not found.precise
+    with pytest.raises(
+        NotFinite, match=r"not finite numbers on the way back to h\[2,.*fewer tokens"
+    ):
+        attribute(vs.dissect(model, [100] * 16))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

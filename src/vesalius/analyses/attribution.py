@@ -173,40 +173,46 @@ def attribute(
     covectors, shares = {wanted.step: G}, dict[str, float]()
     parts: list[Part] = []
     most = 0.0
-    for step in reversed(trace.steps):
-        held = covectors.pop(step.name, None)
-        if held is None:
-            continue
-        if not np.isfinite(held).all():
-            raise NotFinite(
-                f"the parts of {wanted.label} grow beyond all numbers on the way back to "
-                f"{step.name}; dissect fewer tokens"
-            )
-        pulled = None
-        if not _is_part(trace, step, wanted.step, neurons):
-            rule = graph.rule(step)
-            pulled = rule.pull(graph, step.place, arrayed(step.value), held)
-        if pulled is None:
-            parts += _parts(trace, step, held, split=step.name == sources)
-            continue
-        if step.name in trace.steps.edited:
-            parts += _put(trace, step, held, pulled)
-        most += _rounded(trace, step, pulled)
-        for name, more in pulled.covectors.items():
-            before = covectors.get(name)
-            covectors[name] = more if before is None else before + more
-        for name, share in pulled.constants.items():
-            timed = f"{name} at {step.place['time']}" if "time" in step.place else name
-            shares[timed] = shares.get(timed, 0.0) + share
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        for step in reversed(trace.steps):
+            held = covectors.pop(step.name, None)
+            if held is None:
+                continue
+            _require_finite(float(np.abs(held).sum()), wanted, step)
+            pulled = None
+            if not _is_part(trace, step, wanted.step, neurons):
+                rule = graph.rule(step)
+                pulled = rule.pull(graph, step.place, arrayed(step.value), held)
+            if pulled is None:
+                parts += _parts(trace, step, held, split=step.name == sources)
+                continue
+            if step.name in trace.steps.edited:
+                parts += _put(trace, step, held, pulled)
+            most += _rounded(trace, step, pulled)
+            for name, more in pulled.covectors.items():
+                before = covectors.get(name)
+                covectors[name] = more if before is None else before + more
+            for name, share in pulled.constants.items():
+                timed = f"{name} at {step.place['time']}" if "time" in step.place else name
+                shares[timed] = shares.get(timed, 0.0) + share
     parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
     parts.sort(key=lambda part: -abs(part.share))
+    _require_finite(sum(abs(part.share) for part in parts), wanted, trace.steps[0])
     scale = float(np.abs(value).max())
     return Attribution(wanted, wanted.of(value), parts, most, wanted.probability(value), scale)
 
 
+def _require_finite(size: float, wanted: Target, step: Step) -> None:
+    if not math.isfinite(size):
+        raise NotFinite(
+            f"the parts of {wanted.label} are not finite numbers on the way back to {step.name}: "
+            f"over many tokens they grow beyond all; dissect fewer tokens"
+        )
+
+
 def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:
     """What an edit put in the place of a sum, beyond what its terms make."""
-    made = math.fsum(pulled.constants.values()) + math.fsum(
+    made = sum(pulled.constants.values()) + sum(
         float((more * np.asarray(trace[name], np.float64).reshape(more.shape)).sum())
         for name, more in pulled.covectors.items()
     )
@@ -218,7 +224,7 @@ def _put(trace: Trace, step: Step, G: Array, pulled: Pulled) -> Iterator[Part]:
 
 def _rounded(trace: Trace, step: Step, pulled: Pulled) -> float:
     """How far the target can be off because this step's sum was rounded."""
-    count, sizes = 1, math.fsum(map(abs, pulled.constants.values()))
+    count, sizes = 1, sum(map(abs, pulled.constants.values()))
     for name, more in pulled.covectors.items():
         count = max(count, len(more))
         sizes += float(np.abs(more * np.asarray(trace[name]).reshape(more.shape)).sum())
