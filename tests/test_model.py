@@ -143,6 +143,41 @@ def test_every_family_comes_back_from_its_folder_to_the_last_bit(tmp_path, famil
         np.testing.assert_array_equal(array, model.state[name])
 
 
+@pytest.mark.parametrize("layout", ["vesalius", "huggingface"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_an_edit_that_half_precision_cannot_hold_is_saved(tmp_path, dtype, layout):
+    """1.00004 is less than half a step of either from 1: rounded, no number would change."""
+    made = create("gpt2", vocabulary=11, context=5, layers=1, embedding=8, heads=2)
+    made.dtype = dtype
+    made.save(tmp_path / "half")
+    model = load(tmp_path / "half")
+    model.save(tmp_path / "same", layout)
+    assert load(tmp_path / "same").dtype == dtype
+    model.state["embedding.weight"][:] *= np.float32(1.00004)
+    model.save(tmp_path / "edited", layout)
+    again = load(tmp_path / "edited")
+    assert again.dtype == "float32"
+    for name, array in model.state.items():
+        np.testing.assert_array_equal(again.state[name], array)
+    model.dtype = dtype
+    model.save(tmp_path / "rounded", layout)
+    before, rounded = load(tmp_path / "half"), load(tmp_path / "rounded")
+    assert rounded.dtype == dtype
+    for name, array in before.state.items():
+        np.testing.assert_array_equal(rounded.state[name], array)
+
+
+def test_double_precision_in_a_model_in_single_is_saved_where_single_cannot_hold_it(tmp_path):
+    model = create("gpt2", vocabulary=11, context=5, layers=1, embedding=8, heads=2)
+    name = "embedding.weight"
+    model.state[name] = model.state[name].astype(np.float64)
+    model.save(tmp_path / "same")
+    assert load(tmp_path / "same").dtype == "float32"
+    model.state[name] *= 1 + 1e-12
+    model.save(tmp_path / "edited")
+    np.testing.assert_array_equal(load(tmp_path / "edited").state[name], model.state[name])
+
+
 def test_a_folder_that_is_saved_to_while_it_is_loaded_gives_one_model(tmp_path, monkeypatch):
     """Their shapes are equal: nothing else would tell that one's weights have another's heads."""
     sizes = {"vocabulary": 11, "context": 5, "layers": 1, "embedding": 8}

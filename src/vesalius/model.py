@@ -103,7 +103,7 @@ class Model(Shown):
         preprocessing: Mapping[str, Any] | None = None,
         generation_config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.config, self.tokenizer, self.dtype = config, tokenizer, dtype
+        self.config, self.tokenizer, self._dtype, self._rounds = config, tokenizer, dtype, False
         self.state = state
         self.origin = dict(origin or {})
         """The config.json that it came with, for what our configuration has no word for."""
@@ -115,6 +115,19 @@ class Model(Shown):
         """Where its files are, if it was read from some."""
         self.engines: dict[str, tuple[int, Any]] = {}
         """By dtype: the fingerprint of the state, and the engine that was packed from it."""
+
+    @property
+    def dtype(self) -> str:
+        """The precision of its file. Set it to save in another one.
+
+        Numbers that the file's precision cannot hold, as after an edit, are saved in a wider one;
+        those that do not fit a precision that was set are rounded to it.
+        """
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: str) -> None:
+        self._dtype, self._rounds = dtype, True
 
     @property
     def state(self) -> "State":
@@ -262,10 +275,14 @@ class Model(Shown):
         A folder that is not there yet appears with all its files in one step, or not at all. One
         that is there changes in one step too, where the system can (see ``exchanging``): a process
         killed at any moment leaves the older model or the new one. Other files in it stay.
+
+        Weights are written in ``dtype``; if an edit made numbers that it cannot hold, all are
+        written in float32 or float64. Set ``dtype`` to round them.
         """
         folder = Path(folder)
         if layout not in ("vesalius", "huggingface"):
             raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
+        dtype = self.dtype if self._rounds else files.lossless(self.state, self.dtype)
         if layout == "huggingface":
             names = self.preprocessing.get("names") or ()
             problem = preprocessor.LABELS.get(self.preprocessing.get("labels", ""))
@@ -275,10 +292,10 @@ class Model(Shown):
             if "eos_token_id" in config and config["eos_token_id"] is None and self.ends:
                 ends = sorted(self.ends)
                 config["eos_token_id"] = ends if len(ends) > 1 else ends[0]
-            config["dtype"] = self.dtype
+            config["dtype"] = dtype
             tensors = huggingface.write_state(self.config, self.state)
         else:
-            config = {"vesalius": self.family, "dtype": self.dtype, **self.config.to_json()}
+            config = {"vesalius": self.family, "dtype": dtype, **self.config.to_json()}
             tensors = dict(self.state)
         written = {"config.json": config, PREPROCESSING: self.preprocessing}
         written[GENERATION] = self.generation_config
@@ -289,7 +306,7 @@ class Model(Shown):
         if layout == "huggingface" and (replaces(SETTINGS) or not (folder / SETTINGS).exists()):
             written[SETTINGS] = self._tokenizer_settings(config)
         with exchanging.written(folder, replaces) as stage:
-            files.write(stage / files.WEIGHTS, tensors, self.dtype)
+            files.write(stage / files.WEIGHTS, tensors, dtype)
             for name, said in written.items():
                 if said:
                     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"

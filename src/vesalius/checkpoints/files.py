@@ -28,6 +28,7 @@ HEADER_LIMIT = 100_000_000  # bytes, as in the reference implementation
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
 DTYPES |= {"I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+CODES = {name: code for code, name in NAMES.items()}
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 BESIDES = r"training_args|optimizer|optim|scheduler|scaler|rng_state"
@@ -328,6 +329,21 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def lossless(arrays: Mapping[str, Array], dtype: str) -> str:
+    """The precision named if it holds all numbers as they are, or a wider one that does."""
+    wider = [kind for kind in ("float32", "float64") if WIDTH[kind] > WIDTH[dtype]]
+    held = (kind for kind in (dtype, *wider) if all(_holds(kind, a) for a in arrays.values()))
+    return next(held, "float64")
+
+
+def _holds(dtype: str, array: Array) -> bool:
+    if array.dtype.name == dtype or 8 * array.itemsize < WIDTH[dtype]:
+        return True
+    with np.errstate(over="ignore"):
+        stored = _widened(_narrowed(array, dtype), CODES[dtype])
+    return np.array_equal(stored, array, equal_nan=True)
+
+
 def write(file: Path, arrays: Mapping[str, Array], dtype: str | None = None) -> None:
     """Write arrays in the precision named, or as they are: beside the file, then in its place."""
     from safetensors import SafetensorError, TensorSpec, serialize_file
@@ -358,12 +374,11 @@ def write(file: Path, arrays: Mapping[str, Array], dtype: str | None = None) -> 
 
 def _require_room(arrays: Mapping[str, Array], narrow: Mapping[str, Array], dtype: str) -> None:
     """Refuse a precision in which finite numbers would become infinite."""
-    code = {"bfloat16": "BF16"}.get(dtype, "")
     lost = [
         name
         for name, array in arrays.items()
         if WIDTH[dtype] < 8 * array.itemsize
-        and np.isinf(_widened(narrow[name], code)).any()
+        and np.isinf(_widened(narrow[name], CODES[dtype])).any()
         and np.isfinite(array).all()
     ]
     if lost:

@@ -51,14 +51,16 @@ def convert(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
     model = read_model(source, options.ignore_extra(), tokenizer)
-    model.dtype = dtype or model.dtype
+    if dtype is not None:
+        model.dtype = dtype
     model.save(target, layout)
-    done = {"source": source, "target": str(target), "layout": layout, "dtype": model.dtype}
+    written = read_json(target / "config.json")
+    done = {"source": source, "target": str(target), "layout": layout, "dtype": written["dtype"]}
     if as_json:
         return terminal.show_json({**done, "family": model.family, "tensors": len(model.state)})
-    (theirs,) = read_json(target / "config.json").get("architectures", [""])
+    (theirs,) = written.get("architectures", [""])
     named = f"as {theirs}, in" if theirs else "in"  # pixels go as words to GPT2LMHeadModel
-    click.echo(f"{target}: {model.family} {named} {layout}'s layout, {model.dtype}")
+    click.echo(f"{target}: {model.family} {named} {layout}'s layout, {done['dtype']}")
     if model.tokenizer is None and family_of(model.config).reads == "text":
         click.echo("It has no tokenizer and reads token ids; --tokenizer gives it one")
     return None
