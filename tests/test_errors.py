@@ -26,3 +26,8 @@ def test_messages_stay_as_they_are_and_errors_can_go_to_another_process() -> Non
         assert str(pickle.loads(pickle.dumps(kind("no step A[9]; did you mean A[1]?")))) == (
             "no step A[9]; did you mean A[1]?"
         )
+
+
+def test_a_message_commands_no_terminal() -> None:
+    said = str(BrokenFile("unexpected: \x1b[2J\x9bA\u202e, ét\té\n"))
+    assert said == "unexpected: ␛[2J\ufffdA\ufffd, ét\té\n"

@@ -8,6 +8,17 @@ import re
 from collections.abc import Iterable
 
 LONGEST_WORD = 1000  # characters, since files can say anything
+CONTROL = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
+    0x7F: 0x2421,
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD),
+}
+"""Characters that a terminal obeys, and what is shown in their place: ␛ for an escape."""
+
+
+def printable(text: str) -> str:
+    """A text from a file, in which nothing commands a terminal or turns the direction around."""
+    return text.translate(CONTROL)
 
 
 class VesaliusError(ValueError):
@@ -17,6 +28,7 @@ class VesaliusError(ValueError):
     """Characters of a message; the middle of a longer one is left out."""
 
     def __init__(self, message: str = "") -> None:
+        message = printable(message)
         message = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1…", message)
         if len(message) > self.longest:  # what to do stands at the end
             message = f"{message[: self.longest - 500]} … {message[-500:]}"

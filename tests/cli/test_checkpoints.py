@@ -184,3 +184,23 @@ def test_extra_tensors_are_passed_over_when_that_is_said(gpt2, tmp_path):
     assert "--ignore-extra" in refused.stderr
     shown("convert", str(folder), str(tmp_path / "new"), "--ignore-extra")
     assert load_file(tmp_path / "new" / "model.safetensors").keys() == held.keys()
+
+
+def test_names_of_tensors_cannot_command_a_terminal_or_turn_its_text_around(tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    import vesalius as vs
+
+    folder = tmp_path / "model"
+    vs.create("gpt2", layers=1, embedding=12, heads=2, vocabulary=9).save(folder)
+    file = folder / "model.safetensors"
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\r"
+    save_file({**load_file(file), evil: np.zeros(3, np.float32)}, file)
+    seen = ""
+    for words in (["inspect"], ["inspect", "--json"], ["count"], ["dissect", "1 2"], ["convert"]):
+        target = [str(tmp_path / "new")] if words == ["convert"] else []
+        done = vesalius(words[0], str(folder), *words[1:], *target)
+        seen += done.stdout + done.stderr
+        assert not set(evil[:1] + "\x07\x9b\x7f\u202e\u2066\r") & set(done.stdout + done.stderr)
+    assert "␛]0;owned␇␛[2J" in seen

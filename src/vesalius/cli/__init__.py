@@ -30,7 +30,7 @@ from vesalius.cli import (
     training,
 )
 from vesalius.cli.options import Settings, json_option
-from vesalius.errors import VesaliusError
+from vesalius.errors import VesaliusError, printable
 from vesalius.extras import EXTRAS, missing
 
 __all__ = ["Settings", "cli", "json_option", "main"]
@@ -175,5 +175,5 @@ def _usage(error: click.ClickException) -> str:
 def _fail(message: str, code: int, usage: str = "") -> int:
     if usage:
         click.echo(usage, err=True)
-    click.echo(f"vesalius: {' '.join(message.split())}", err=True)
+    click.echo(f"vesalius: {printable(' '.join(message.split()))}", err=True)
     return code

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vesalius.errors import CONTROL, printable
 from vesalius.views import Cell, Shaded, Shown, Table, bytes_of, shown_value
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
 """Of neighbouring tokens."""
 SHADES = ("#8d9299", "#7f95b0", "#6a98c8", "#4f9ae0", "#2f9bff")
 """Of shares, small to large: of one brightness, so that they can be told on light and on dark."""
+HIDDEN = f"[{''.join(chr(code) for code in CONTROL if code >= 127)}]"
+"""Characters that JSON may hold as they are, and a terminal obeys."""
 ALONE = 4
 """The most classified inputs that have a table of candidates each; more have a row each."""
 
@@ -331,6 +335,7 @@ def show(*things: object) -> None:
     for thing in things:
         for part in thing.view() if isinstance(thing, Shown) else [thing]:
             text = laid_out(part, console) if isinstance(part, Table) else _text(part)
+            text.plain = printable(text.plain)  # what strangers' files call their tensors
             if blank and text.plain.startswith("\n"):
                 text = text[1:]  # one empty line between two tables
             blank = text.plain.endswith("\n") or not text.plain
@@ -454,4 +459,5 @@ def show_result(result: Any, as_json: bool) -> None:
 
 
 def show_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    click.echo(re.sub(HIDDEN, lambda found: f"\\u{ord(found[0]):04x}", text))
