@@ -25,6 +25,7 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 import vesalius as vs
+from vesalius.explorer.sessions import HEADER
 from vesalius.machine import processor
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks-explorer.md"
@@ -81,8 +82,15 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         said = json.loads(self.process.stdout.readline())
-        self.address, self.base = said["address"], f"http://127.0.0.1:{said['port']}"
-        self.cookie = {"cookie": f"vesalius-{said['port']}={said['token']}"}
+        self.base = f"http://127.0.0.1:{said['port']}"
+        found = httpx.post(f"{self.base}/api/session", json={"token": said["token"]})
+        self.key = found.json()["key"]
+
+    def open(self, page: Page) -> None:
+        """Go to the page in a browser that has the key of the session."""
+        keep = f"localStorage.setItem('session', {json.dumps(self.key)})"
+        page.add_init_script(f"if (location.origin === {json.dumps(self.base)}) {keep}")
+        page.goto(self.base)
 
     def memory(self, which: str) -> float:
         """VmRSS or VmHWM, in GB."""
@@ -165,7 +173,7 @@ def cuts(page: Page, served: Server) -> list[float]:
 def leavers(served: Server) -> list[float]:
     """Milliseconds after which nobody works, of askers who leave at their first token."""
     found = []
-    with httpx.Client(base_url=served.base, headers=served.cookie, timeout=600) as client:
+    with httpx.Client(base_url=served.base, headers={HEADER: served.key}, timeout=600) as client:
         key = client.post("/api/runs", json={"model": "lstm", "text": "He shook"}).json()["id"]
         for _ in range(LEAVERS):
             path, body = f"/api/runs/{key}/continue", {"tokens": 1000}
@@ -189,7 +197,7 @@ def measure() -> Iterator[tuple[str, str, str]]:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(600_000)
         with server(str(folder)) as served:
-            page.goto(served.address)
+            served.open(page)
             page.wait_for_selector("[data-part]")
             for length in (256, 1024):
                 first, whole = spine(page, served, folder.name, length)
@@ -212,7 +220,7 @@ def measure() -> Iterator[tuple[str, str, str]]:
             yield "memory of the server after these", "", f"{served.memory('VmRSS'):.2f} GB"
             yield "memory of the server at its peak", "", f"{served.memory('VmHWM'):.2f} GB"
         with server("gpt") as served:
-            page.goto(served.address)
+            served.open(page)
             page.wait_for_selector('.page[data-busy="no"]')
             found = cuts(page, served)
             for which in (50, 95):

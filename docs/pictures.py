@@ -69,12 +69,16 @@ def explorer() -> None:
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with served() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        first = browser.new_page()
+        first.goto(address)
+        first.wait_for_selector('.page[data-busy="no"]')
+        session = first.context.storage_state()
         for name, place in PICTURES.items():
             page = browser.new_page(
+                storage_state=session,
                 viewport={"width": 1280, "height": 800},
                 color_scheme="dark" if name in DARK else "light",
             )
-            page.goto(address)
             page.goto(f"{address.partition('?')[0]}{place}")
             page.wait_for_selector('.page[data-busy="no"]')
             page.wait_for_load_state("networkidle")

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from vesalius.explorer.app import PAGE
+from vesalius.explorer.sessions import HEADER
 
 SERVE = """
 import json, sys
@@ -39,22 +40,40 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @dataclass(frozen=True)
 class Served:
-    """Where a server is, and the token that it wants."""
+    """Where a server is, and the key of its session."""
 
     port: int
-    token: str
+    key: str
+
+    @classmethod
+    def at(cls, said: dict[str, Any]) -> "Served":
+        """The server that says where it is, its token exchanged for the key."""
+        place, token = f"http://127.0.0.1:{said['port']}/api/session", {"token": said["token"]}
+        answer = httpx.post(place, json=token, timeout=SECONDS)
+        return cls(said["port"], answer.json()["key"])
 
     @property
     def base(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def cookie(self) -> dict[str, str]:
-        return {"cookie": f"vesalius-{self.port}={self.token}"}
+    def headers(self) -> dict[str, str]:
+        return {HEADER: self.key}
+
+    @property
+    def line(self) -> str:
+        """The same, as it stands in a request."""
+        return f"{HEADER}: {self.key}\r\n"
+
+    def open(self, page: Any) -> None:
+        """Go to the page in a browser that has opened it before, and so has the key."""
+        keep = f"localStorage.setItem('session', {json.dumps(self.key)})"
+        page.add_init_script(f"if (location.origin === {json.dumps(self.base)}) {keep}")
+        page.goto(self.base)
 
     def client(self, **settings: Any) -> httpx.Client:
         """Without the list of who signs certificates, which takes longer to read than to ask."""
-        headers = {**self.cookie, **settings.pop("headers", {})}
+        headers = {**self.headers, **settings.pop("headers", {})}
         how = {"timeout": SECONDS, "verify": False, **settings}
         return httpx.Client(base_url=self.base, headers=headers, **how)
 
@@ -71,7 +90,7 @@ def served_from(page: Path, **settings: Any) -> Iterator[Served]:
     try:
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())
-        yield Served(said["port"], said["token"])
+        yield Served.at(said)
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)

@@ -20,7 +20,7 @@ def page(browser, served):
     with browser.new_context() as context:
         context.set_default_timeout(60_000)
         opened = context.new_page()
-        opened.goto(f"{served.base}/?token={served.token}")
+        served.open(opened)
         yield opened
 
 

@@ -33,7 +33,7 @@ def page(browser, served):
     complaints = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{served.base}/?token={served.token}")
+    served.open(page)
     yield page
     context.close()
     assert complaints == []

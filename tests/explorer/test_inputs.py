@@ -165,9 +165,8 @@ def test_files_that_are_no_picture_or_series_are_refused(client, served):
         assert "/tmp" not in answer.json()["message"]
     for path, size, status in (("uploads", 17 << 20, 413), ("runs", 2 << 20, 413)):
         with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS) as raw:
-            cookie = served.cookie["cookie"]
             head = f"POST /api/{path}?model=vit HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
-            raw.sendall(f"{head}Cookie: {cookie}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            raw.sendall(f"{head}{served.line}Transfer-Encoding: chunked\r\n\r\n".encode())
             part = b"%x\r\n%s\r\n" % (1 << 20, b"x" * (1 << 20))
             for _ in range(size >> 20):
                 raw.sendall(part)
@@ -188,7 +187,7 @@ class Visit:
         self.page, self.served, self.complaints = self.context.new_page(), served, []
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(f"{served.base}/?token={served.token}")
+        served.open(self.page)
 
     def _said(self, message):
         refusal = "Failed to load resource" in message.text  # which Chromium says of each

@@ -94,7 +94,7 @@ def page(browser, served):
         context.set_default_timeout(MINUTE)
         opened, complaints = context.new_page(), []
         opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.goto(f"{served.base}/?token={served.token}")
+        served.open(opened)
         yield opened
         assert complaints == []
 

@@ -36,7 +36,7 @@ def test_a_long_text_fills_the_spine_can_be_stopped_and_keeps_the_page_small(
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(60_000)
     page = context.new_page()
-    page.goto(f"{served.base}/?token={served.token}")
+    served.open(page)
     expect(page.locator("[data-hero=probability]")).to_contain_text("%")
     ids = [(7 * i) % 64 for i in range(N)]
     page.goto("about:blank")

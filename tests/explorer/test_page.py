@@ -38,7 +38,7 @@ class Watched:
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
-        self.page.goto(f"{served.base}/?token={served.token}")
+        served.open(self.page)
 
     def _said(self, message):
         if message.type in ("error", "warning"):
@@ -258,7 +258,7 @@ def test_the_figure_is_pythons_and_leads_to_its_steps(watched):
     plate.locator('[id="P[4,1]"]').click()  # goes in: to the head's scores, one query at a time
     expect(plate).to_contain_text("Figure 10: layer 4, head 1")
     with page.expect_download() as kept:
-        plate.get_by_role("link", name="SVG").click()
+        plate.get_by_role("button", name="SVG").click()
     assert kept.value.suggested_filename == "query.svg"
     page.keyboard.press("Escape")
     expect(plate).to_have_count(0)

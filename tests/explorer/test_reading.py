@@ -16,7 +16,7 @@ def page(browser, served):
     with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
         context.set_default_timeout(MINUTE)
         opened_page = context.new_page()
-        opened_page.goto(f"{served.base}/?token={served.token}")
+        served.open(opened_page)
         yield opened_page
 
 

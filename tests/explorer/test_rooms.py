@@ -8,9 +8,9 @@ import subprocess
 import sys
 from urllib.parse import quote
 
-import httpx
 import numpy as np
 import pytest
+from explorer.conftest import Served
 from playwright.sync_api import expect
 
 import vesalius as vs
@@ -53,16 +53,14 @@ def served(folder):
         [*command, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
     )
     said = json.loads(process.stdout.readline())
-    yield f"http://127.0.0.1:{said['port']}", said
+    yield Served.at(said)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
 def client(served):
-    base, said = served
-    cookie = {"cookie": f"vesalius-{said['port']}={said['token']}"}
-    with httpx.Client(base_url=base, headers=cookie, timeout=120) as opened:
+    with served.client() as opened:
         yield opened
 
 
@@ -74,7 +72,7 @@ def page(browser, served):
     opened, complaints = context.new_page(), []
     opened.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(served[1]["address"])
+    served.open(opened)
     yield opened
     context.close()
     refused = "Failed to load resource"  # which Chromium says of every refusal
@@ -83,7 +81,7 @@ def page(browser, served):
 
 def entered(page, served, path):
     page.goto("about:blank")
-    page.goto(served[0] + path)
+    page.goto(served.base + path)
     return page
 
 

@@ -191,7 +191,7 @@ def test_work_ends_when_its_asker_leaves():
 
 def test_whoever_sends_too_slowly_is_cut(served, client):
     head = f"POST /api/runs HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
-    whole = f"{head}Cookie: {served.cookie['cookie']}\r\nContent-Length: 100\r\n\r\n"
+    whole = f"{head}{served.line}Content-Length: 100\r\n\r\n"
     for begun, answer in ((head, b""), ("", b""), (whole, b"HTTP/1.1 408 ")):
         with socket.create_connection(("127.0.0.1", served.port), timeout=60) as opened:
             opened.sendall(begun.encode())

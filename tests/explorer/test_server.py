@@ -12,6 +12,7 @@ from processes import vesalius as command
 
 import vesalius as vs
 from vesalius import equations as eq
+from vesalius.explorer.sessions import HEADER
 from vesalius.figures import parts_of
 
 TEXT = "He shook his"
@@ -265,10 +266,11 @@ def test_with_a_flag_and_a_warning_an_address_is_served_on():
         found = json.loads(process.stdout.readline())
         assert process.stderr.readline().startswith("warning: whoever reaches 127.0.0.2")
         base = f"http://127.0.0.2:{found['port']}"
-        with httpx.Client(base_url=base, timeout=600, follow_redirects=True) as client:
+        with httpx.Client(base_url=base, timeout=600) as client:
             assert client.get("/api/models").status_code == 403
-            assert found["address"].startswith(f"{base}/?token=")
-            assert client.get(found["address"]).status_code == 200
+            assert found["address"] == f"{base}/?token={found['token']}"
+            key = client.post("/api/session", json={"token": found["token"]}).json()["key"]
+            client.headers[HEADER] = key
             assert client.get("/api/models").status_code == 200
             named = {"host": f"evil.example:{found['port']}"}
             assert client.get("/api/models", headers=named).status_code == 400

@@ -38,7 +38,7 @@ def page(browser, served):
     found, complaints = context.new_page(), []
     found.on("console", lambda m: m.type in ("error", "warning") and complaints.append(m.text))
     found.on("pageerror", lambda error: complaints.append(str(error)))
-    found.goto(f"{served.base}/?token={served.token}")
+    served.open(found)
     expect(found.locator("[data-part]").first).to_be_visible(timeout=1000 * SECONDS)
     yield found
     context.close()

@@ -1,6 +1,7 @@
 /* Asking the server, or the file that the page is in. A failure carries the sentence of the exception. */
 
 import { isKept, keptAnswer } from "./kept";
+import { HEADER, opened, refused } from "./session";
 import type { Cell, Values } from "./types";
 
 export class Failure extends Error {
@@ -15,12 +16,20 @@ export class Failure extends Error {
   }
 }
 
+/** With the key of the session, without which the server tells nothing. */
+async function asked(path: string, init?: RequestInit): Promise<Response> {
+  const key = await opened();
+  const response = await fetch(path, { ...init, headers: { ...init?.headers, [HEADER]: key } });
+  if (response.status === 403 && refused()) throw new Failure(refused(), "Refused", 403);
+  return response;
+}
+
 async function answered(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await (isKept ? keptAnswer(path, init) : fetch(path, init));
+    response = await (isKept ? keptAnswer(path, init) : asked(path, init));
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    if (error instanceof Failure || (error instanceof DOMException && error.name === "AbortError")) throw error;
     throw new Failure("The server does not answer. Is 'vesalius explore' still running?", "Gone", 0);
   }
   if (response.ok) return response;
@@ -107,7 +116,7 @@ export async function* events(
 
 /** Says that something is not wanted any more; whether it was still there does not matter. */
 export async function remove(path: string): Promise<void> {
-  await fetch(path, { method: "DELETE" }).catch(() => undefined);
+  await asked(path, { method: "DELETE" }).catch(() => undefined);
 }
 
 const named = (name: string): string => encodeURIComponent(name);

@@ -1,16 +1,18 @@
 """What every request passes before it is answered: who asks, from where, how much, how many.
 
 The page is for one person at one computer. Another site that the browser has open may neither read
-nor write here: the host must be the loopback, the origin our own, the cookie the token's. Where
-others are let in, the host must be an address: a name can be made to lead here, an address cannot.
+nor write here: the host must be the loopback, the origin our own, the key that of the session.
+Where others are let in, the host must be an address: a name can be made to lead here, an address
+cannot.
 """
 
 import asyncio
-import secrets
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+
+from vesalius.explorer.sessions import HEADER, Sessions, WrongToken, sender
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -19,14 +21,16 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 Address = IPv4Address | IPv6Address
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-BODY, UPLOAD = 1 << 20, 16 << 20
-"""Bytes of a request: of JSON, and of a file."""
+SESSION = "/api/session"
+"""Where a token becomes the key of a session; all else below ``/api/`` wants the key."""
+BODY, UPLOAD, STRANGE = 1 << 20, 16 << 20, 1 << 12
+"""Bytes of a request: of JSON, of a file, and of whoever has no key."""
 DROPPED = 2 * UPLOAD
 """Bytes that are read at all before the connection is closed."""
 AT_ONCE = 32
-"""Requests that are answered at the same time."""
+"""Requests with the key that are answered at the same time; others take nobody's place."""
 SECONDS = 10.0
-"""In which a request's headers have to arrive, and then its body."""
+"""In which a request's headers have to arrive, and then its body; and some of what is sent."""
 POLICY = (
     "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -57,32 +61,39 @@ class Guard:
         self,
         app: App,
         port: int,
-        token: str,
+        sessions: Sessions,
         seconds: float = SECONDS,
         exposed: Address | None = None,
     ) -> None:
-        self.app, self.port, self.token, self.seconds = app, port, token, seconds
+        self.app, self.port, self.sessions, self.seconds = app, port, sessions, seconds
         self.exposed = exposed
-        self.cookie = f"vesalius-{port}"
         self.busy = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return None
         send = _with_headers(send)
-        if self.busy >= AT_ONCE:
-            full = Refused(503, "too many requests at once", (b"retry-after", b"1"))
-            return await _refuse(send, full)
-        self.busy += 1
         try:
+            self._check(scope)
             try:
-                self._check(scope)
                 body = await asyncio.wait_for(_body(scope, receive), self.seconds)
             except TimeoutError:
                 raise Refused(408, "the request took too long to arrive") from None
-            await self.app(scope, _again(body, receive), send)
+            if scope["path"] == SESSION:
+                return await self._open(scope, body, send)
+            await self._answer(scope, _again(body, receive), send)
         except Refused as refused:
             await _refuse(send, refused)
+
+    async def _answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """The application's answer; the page's own files are at hand and wait for nothing."""
+        if not scope["path"].startswith("/api/"):
+            return await self.app(scope, receive, send)
+        if self.busy >= AT_ONCE:
+            raise Refused(503, "too many requests at once", (b"retry-after", b"1"))
+        self.busy += 1
+        try:
+            await self.app(scope, receive, send)
         finally:
             self.busy -= 1
 
@@ -96,9 +107,33 @@ class Guard:
         if scope["path"].startswith("/api/"):
             if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 raise Refused(403, "this comes from another site")
-            if not self._known(headers.get("cookie", "")):
-                raise Refused(403, "open the address that 'vesalius explore' printed, once")
-        self._exchange(scope)
+            if scope["path"] != SESSION and not self.sessions.knows(headers.get(HEADER, "")):
+                raise Refused(
+                    403,
+                    "this page has no session here, or one of an earlier start; open the address "
+                    "that 'vesalius explore' printed in its terminal",
+                )
+
+    async def _open(self, scope: MutableMapping[str, Any], body: bytes, send: Send) -> None:
+        """A token becomes the key, which no address and no cookie holds."""
+        if scope["method"] != "POST":
+            raise Refused(405, "a session is opened by a POST", (b"allow", b"POST"))
+        try:
+            token = json.loads(body)["token"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Refused(422, 'expected {"token": "…"}') from None
+        try:
+            key = self.sessions.open(str(token), sender(scope))
+        except WrongToken as error:
+            raise Refused(403, str(error)) from None
+        said = json.dumps({"key": key}).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(said)).encode()),
+            (b"cache-control", b"no-store"),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": said})
 
     def _is_ours(self, host: str) -> bool:
         name = host.removesuffix(f":{self.port}")
@@ -111,30 +146,6 @@ class Guard:
         except ValueError:
             return False
         return name == literal(address) and (self.exposed.is_unspecified or address == self.exposed)
-
-    def _known(self, cookies: str) -> bool:
-        pairs = (part.strip().partition("=") for part in cookies.split(";"))
-        given = next((value for name, _, value in pairs if name == self.cookie), "")
-        return secrets.compare_digest(given.encode(), self.token.encode())
-
-    def _exchange(self, scope: MutableMapping[str, Any]) -> None:
-        """A token in the address becomes a cookie, and leaves the address."""
-        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = next((value for name, value in pairs if name == "token"), None)
-        if given is None or scope["method"] != "GET" or scope["path"].startswith("/api/"):
-            return
-        if not secrets.compare_digest(given.encode(), self.token.encode()):
-            raise Refused(403, "this token is of another run of 'vesalius explore'")
-        rest = urlencode([(name, value) for name, value in pairs if name != "token"])
-        path = quote("/" + scope["path"].lstrip("/"))  # two slashes would name another host
-        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-        raise Refused(
-            303,
-            "",
-            (b"location", f"{path}{'?' if rest else ''}{rest}".encode()),
-            (b"set-cookie", cookie.encode()),
-            (b"cache-control", b"no-store"),
-        )
 
 
 def literal(address: Address) -> str:
@@ -159,7 +170,9 @@ async def _body(scope: MutableMapping[str, Any], receive: Receive) -> bytes:
     Of one that is too long, a while more is read and dropped, so that its sender hears why.
     """
     headers = _single(scope["headers"])
-    most = UPLOAD if scope["path"] == "/api/uploads" else BODY
+    path = scope["path"]
+    most = BODY if path.startswith("/api/") and path != SESSION else STRANGE
+    most = UPLOAD if path == "/api/uploads" else most
     length = headers.get("content-length", "0")
     too_long = Refused(413, f"a request may have {most:,} bytes")
     if not length.isdecimal() or int(length) > DROPPED:

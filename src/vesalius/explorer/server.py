@@ -1,9 +1,8 @@
-"""The server at work: a port of the loopback, a token, and a browser if there is one."""
+"""The server at work: a port of the loopback, a session, and a browser if there is one."""
 
 import errno
 import logging
 import os
-import secrets
 import socket
 import sys
 import threading
@@ -20,12 +19,16 @@ from vesalius.errors import WrongKind
 from vesalius.explorer.app import PAGE, application
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.guards import SECONDS, Address, Guard, literal
+from vesalius.explorer.sessions import Sessions
 from vesalius.explorer.timeouts import impatient
 from vesalius.explorer.training import Trainings
 
 PORT, TRIED = 8731, 64
 """The first port that is tried unless one is said, and how many after it."""
 HOSTS = ("127.0.0.1", "localhost", "::1")
+HEAD = 1 << 20
+"""Bytes of a request's headers: other servers of this machine can give the browser cookies for
+every port, 180 of 4 KiB, and must not lock the page out by them."""
 
 
 class NoPort(OSError):
@@ -44,13 +47,26 @@ class Explorer:
     listening: socket.socket
     host: str
     port: int
-    token: str
+    sessions: Sessions
     catalogue: Catalogue
     exposed: Address | None = None
 
+    def __post_init__(self) -> None:
+        self.token = self.sessions.token()
+        self.sessions.announce = self._announce
+
     @property
     def address(self) -> str:
-        return f"http://{self.named}:{self.port}/?token={self.token}"
+        """Where the page is, with a token that works once."""
+        return self._with(self.token)
+
+    def _with(self, token: str) -> str:
+        return f"http://{self.named}:{self.port}/?token={token}"
+
+    def _announce(self, token: str) -> None:
+        """Whoever opens an old address finds a new one in the terminal, which is theirs alone."""
+        said = "that address was opened before; here is a new one: %s"
+        logging.getLogger("vesalius").warning(said, self._with(token))
 
     @property
     def named(self) -> str:
@@ -71,13 +87,17 @@ class Explorer:
         threadpool_limits(1, user_api="blas")  # the other cores are for the browser
         threading.Thread(target=self._warm, daemon=True).start()
         if browser and (sys.platform != "linux" or _has_screen()):
-            threading.Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
+            threading.Thread(target=self._open, daemon=True).start()
         try:
             self.server.run(sockets=[self.listening])
         except KeyboardInterrupt:  # the way to end it
             pass
         finally:
             self.listening.close()
+
+    def _open(self) -> None:
+        """In a browser, whose arguments others can read: its token is not the printed one."""
+        webbrowser.open(self._with(self.sessions.token()))
 
     def _warm(self) -> None:
         """Load the first model while the browser opens."""
@@ -106,10 +126,11 @@ def explorer(
         raise NoPage("the page of the explorer is not built; 'make page' builds it, with Node")
     listening = _listen(host, port)
     port = int(listening.getsockname()[1])
-    token = secrets.token_urlsafe(24)
+    sessions = Sessions()
     settings = uvicorn.Config(
-        Guard(application(catalogue, page, trainings), port, token, seconds, exposed),
+        Guard(application(catalogue, page, trainings), port, sessions, seconds, exposed),
         http=impatient(seconds),
+        h11_max_incomplete_event_size=HEAD,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -117,7 +138,7 @@ def explorer(
         lifespan="off",
         ws="none",
     )
-    return Explorer(uvicorn.Server(settings), listening, host, port, token, catalogue, exposed)
+    return Explorer(uvicorn.Server(settings), listening, host, port, sessions, catalogue, exposed)
 
 
 def _address(host: str, expose: bool) -> Address:

@@ -1,4 +1,4 @@
-"""How long a connection may take to say what it wants: uvicorn waits for headers for ever."""
+"""How long a connection may take to say what it wants, and to read it: uvicorn waits for ever."""
 
 import asyncio
 
@@ -6,13 +6,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def impatient(seconds: float) -> type[asyncio.Protocol]:
-    """A protocol that hangs up on whoever has not sent a request's headers after some seconds."""
+    """A protocol that hangs up after some seconds without a request's headers, or in which nothing
+    is read of an answer."""
 
     class Impatient(H11Protocol):
         timer: asyncio.TimerHandle | None = None
+        unread: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            transport.set_write_buffer_limits(0)  # so that the least that waits is told of
             self._wait()
 
         def data_received(self, data: bytes) -> None:
@@ -25,7 +28,29 @@ def impatient(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._arrived()
+            self._read()
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._look(self.transport.get_write_buffer_size() + 1)
+
+        def resume_writing(self) -> None:
+            self._read()
+            super().resume_writing()
+
+        def _look(self, before: int) -> None:
+            """Go on waiting while less is left than before."""
+            left = self.transport.get_write_buffer_size()
+            if left < before:
+                self.unread = self.loop.call_later(seconds, self._look, left)
+            else:
+                self.transport.abort()
+
+        def _read(self) -> None:
+            if self.unread is not None:
+                self.unread.cancel()
+                self.unread = None
 
         def _wait(self) -> None:
             if self.timer is None:
