@@ -1,6 +1,7 @@
 """Kernels are kept where they can be; where they cannot, they are compiled and run all the same."""
 
 import os
+import pickle
 import resource
 import shutil
 import subprocess
@@ -121,6 +122,53 @@ def test_damaged_files_are_made_anew(place, ending, damage):
         file.write_bytes(damage(file.read_bytes()))
     assert run(cache) == (0, "")
     assert all(file.stat().st_size > 100 for file in files)
+
+
+class Evil:
+    """What runs when it is unpickled."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
+def open_to_all(folder):
+    folder.chmod(0o777)
+
+
+def anothers(folder):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, 65534, -1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [(open_to_all, "others can write to the folder"), (anothers, "belongs to another user")],
+)
+def test_what_another_user_could_have_planted_is_not_unpickled(place, tmp_path, spoil, why):
+    cache, ran = place / spoil.__name__, tmp_path / "ran"
+    shutil.copytree(place / "cache", cache)
+    planted = kept(cache, "nbi")
+    for file in planted:
+        file.write_bytes(pickle.dumps(Evil(ran)))
+    spoil(planted[0].parent)
+    hits, said = run(cache)
+    assert hits == 0
+    assert why in in_one_line(said, cache)
+    assert not ran.exists()
+
+
+def test_the_folder_of_kernels_is_the_users_alone(place):
+    cache = place / "seen"
+    shutil.copytree(place / "cache", cache)
+    folder = kept(cache, "nbi")[0].parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)  # as earlier versions left it
+    assert run(cache) == (1, "")
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 INTERRUPTED = """

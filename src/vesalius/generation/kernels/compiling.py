@@ -1,11 +1,15 @@
 """Just-in-time compilation by Numba, and a cache of compiled kernels on disk.
 
 Numba's own cache writes into the package where its folder cannot be written, fails on damaged
-files, and stops a computation that it cannot store. This one compiles again instead.
+files, and stops a computation that it cannot store. This one compiles again instead. Numba
+unpickles what it finds, so nothing is read from a folder in which another user could have written.
 """
 
+import errno
 import hashlib
+import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +40,21 @@ def _folder() -> Path:
     return cache_folder() / "kernels" / _digest()
 
 
+def require_private(folder: Path) -> None:
+    """Refuse a folder of another user, or one in which others can write; hide ours from others."""
+    if not hasattr(os, "getuid"):  # Windows, where the user's folders are the user's alone
+        return
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if about.st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "the folder belongs to another user")
+    if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EPERM, "others can write to the folder; remove it")
+    if about.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
 class _Place(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):  # type: ignore[misc]
     """The folder of a function's files: one for each version of the kernels' source."""
 
@@ -49,7 +68,9 @@ class _Place(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):  # t
             return ""
 
     def ensure_cache_path(self) -> None:
-        _folder().mkdir(parents=True, exist_ok=True)
+        folder = _folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_private(folder)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_Place":
@@ -89,6 +110,10 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         )
 
     def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            require_private(Path(self._cache_path))
+        except OSError:  # which is said when the kernel cannot be stored either
+            return None
         try:
             return super().load_overload(signature, context)
         except Exception:  # unpickling raises what it likes
