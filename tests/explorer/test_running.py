@@ -2,16 +2,27 @@
 
 import asyncio
 import json
+import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from explorer.conftest import SECONDS
 
 import vesalius as vs
-from vesalius.explorer.catalogue import Entry
+from vesalius.errors import SequenceTooLong
+from vesalius.explorer import reading
+from vesalius.explorer.answers import summary
+from vesalius.explorer.catalogue import Catalogue, Entry
+from vesalius.explorer.reading import Asked
+from vesalius.explorer.running import Wanted, _failed
+from vesalius.explorer.runs import Runs
 from vesalius.explorer.streaming import Events
 from vesalius.generation.sampling import Draw, Sampling
+from vesalius.traces import Trace
 
 TEXT = "He shook his"
 LONG = "It was a dark and stormy night; the rain fell in torrents. " * 12
@@ -306,3 +317,63 @@ def test_work_that_nobody_waits_for_gives_way():
     entry.waiting = 3
     entry.give_way(watch)
     assert seen == [3, 2, 1]
+
+
+def test_a_summary_of_a_recurrent_model_takes_as_long_as_its_text(monkeypatch):
+    """It has steps for every token; the tokens are told once, not for every step."""
+    asked, tokens = [], Trace.tokens
+    monkeypatch.setattr(Trace, "tokens", lambda trace: asked.append(trace) or tokens(trace))
+    counts, runs = [], Runs(Catalogue())
+    for times in (1, 4):
+        run = runs.make("lstm", Asked(text=times * TEXT))
+        asked.clear()
+        assert len(summary(runs, run.key, None, None)["steps"]) == len(run.trace.steps)
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("kind", ["text", "ids"])
+def test_a_text_too_long_for_a_recurrent_model_comes_back_as_its_last_tokens(monkeypatch, kind):
+    monkeypatch.setattr(reading, "STEPS", 20)
+    runs = Runs(Catalogue())
+    ids = vs.load("lstm").tokenizer.encode(LONG)
+    wanted = Wanted(model="lstm", **({"text": LONG} if kind == "text" else {"ids": ids}))
+    with pytest.raises(SequenceTooLong, match="up to 20") as error:
+        runs.make("lstm", wanted.asked)
+    if kind == "text":
+        about = _failed(runs, wanted, error.value)
+        assert (about["tokens"], about["limit"]) == (len(ids), 20)
+        assert runs.make("lstm", Asked(text=about["fitting"])).trace.ids == ids[-20:]
+
+
+HANGING = """
+import sys, threading
+from pathlib import Path
+from starlette.concurrency import run_in_threadpool
+from vesalius.explorer.server import explorer
+
+async def app(scope, receive, send):
+    print("begun", flush=True)
+    await run_in_threadpool(threading.Event().wait)
+
+found = explorer(port=0, page=Path(sys.argv[1]))
+found.server.config.app = app
+print(found.port, flush=True)
+found.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [([signal.SIGTERM], 143), ([signal.SIGINT, signal.SIGINT], 0)]
+)
+def test_a_signal_ends_the_server_whatever_a_thread_computes(tmp_path, sent, code):
+    (tmp_path / "index.html").write_text("")
+    command = [sys.executable, "-c", HANGING, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as opened:
+            opened.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert process.stdout.readline() == "begun\n"
+            for one in sent:
+                process.send_signal(one)
+            assert process.wait(SECONDS) == code

@@ -14,7 +14,7 @@ import numpy as np
 
 from vesalius import arguments, dissection
 from vesalius.equations.parameters import Array
-from vesalius.errors import TokenOutOfRange, WrongKind, WrongLength
+from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongKind, WrongLength
 from vesalius.examples import pixel_tokens, shelf
 from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
@@ -95,6 +95,30 @@ class What:
         return told.hexdigest()
 
 
+STEPS = 2000
+"""Tokens of a recurrent model's text: its run has steps for each, and the page lists all."""
+
+
+def limit_of(model: Model) -> int | None:
+    """The longest text that the page shows a run of: the model's own limit, or STEPS."""
+    return model.config.symbols().get("n_max", STEPS if _is_recurrent(model) else None)
+
+
+def _is_recurrent(model: Model) -> bool:
+    family = family_of(model.config)
+    return family.reads == "text" and not family.window and "n_max" not in model.config.symbols()
+
+
+def _shown(model: Model, found: What) -> What:
+    """Refuse a text with more steps than the page can list; other limits are the model's to say."""
+    if _is_recurrent(model) and len(found.ids) > STEPS:
+        raise SequenceTooLong(
+            f"the text has {len(found.ids):,} tokens, and the page shows runs of {model.family} "
+            f"with up to {STEPS:,}, since each token has steps of its own; shorten it"
+        )
+    return found
+
+
 def what(model: Model, asked: Asked, uploads: Uploads) -> What:
     """What is meant, ready to be run."""
     sources = (asked.text, asked.ids, asked.upload, asked.example)
@@ -104,9 +128,9 @@ def what(model: Model, asked: Asked, uploads: Uploads) -> What:
     if asked.ids is not None and not reads_arrays(model):
         ids = arguments.ids("ids", asked.ids)
         command = _spaced(ids) if model.tokenizer is None else ""
-        return _hidden(model, What(ids, str(list(ids)), command), asked.masks)
+        return _shown(model, _hidden(model, What(ids, str(list(ids)), command), asked.masks))
     if asked.text is not None and reads == "text":
-        return _text(model, asked)
+        return _shown(model, _text(model, asked))
     if reads == "text" or asked.text is not None or asked.ids is not None:
         told = "text, not files" if reads == "text" else f"{reads}: an example or a file"
         raise WrongKind(f"this {model.family} reads {told}")

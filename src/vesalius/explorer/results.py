@@ -65,6 +65,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
     found = attribute(trace, *_wanted(run, target))
     row, here = word_of(run, target), _place(run, target, position)
     listed = vocabulary(run, "", 12, position)
+    tokens = trace.tokens()
     return {
         "id": run.key,
         "clean": run.clean,
@@ -72,7 +73,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "name": run.entry.name.removeprefix("specimen:"),
         "family": trace.family,
         "ids": trace.ids,
-        "tokens": trace.tokens(),
+        "tokens": tokens,
         "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "patches": list(run.patches),
@@ -97,7 +98,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "precise": found.precise,
         "layers": trace.graph.layers,
         "long": isinstance(trace, LongTrace),
-        "steps": [_step(run, step) for step in trace.steps],
+        "steps": [_step(step, len(tokens)) for step in trace.steps],
         "milliseconds": run.milliseconds,
         "again": run.again,
         "dtype": trace.model.dtype,
@@ -219,8 +220,9 @@ def name_of(run: Run, step: str, row: int) -> str:
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
 
-def _step(run: Run, step: Step) -> dict[str, Any]:
-    rows, columns = axes(step, len(run.trace.tokens()))
+def _step(step: Step, n: int) -> dict[str, Any]:
+    """A step of a run of n tokens."""
+    rows, columns = axes(step, n)
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
     return {
         "name": step.name,

@@ -17,7 +17,7 @@ from vesalius.errors import SequenceTooLong, VesaliusError, WrongKind, WrongLeng
 from vesalius.explorer import results
 from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue
-from vesalius.explorer.reading import Asked
+from vesalius.explorer.reading import Asked, limit_of
 from vesalius.explorer.runs import Run, Runs, Told, UnknownRun
 from vesalius.explorer.streaming import Events, Stop, Tell, attended
 from vesalius.families import family_of
@@ -195,7 +195,7 @@ def _failed(runs: Runs, wanted: Wanted, error: VesaliusError) -> dict[str, Any]:
     if not isinstance(error, SequenceTooLong):
         return about
     with runs.catalogue[wanted.model].at_work() as model:
-        limit = model.config.symbols().get("n_max")
+        limit = limit_of(model)
         if limit and wanted.text is not None and model.tokenizer is not None:
             (bare,) = model.tokenizer.encode_many([wanted.text], framed=False)
             count = len(model.tokenizer.encode(wanted.text))

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -10,6 +11,7 @@ import webbrowser
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -29,6 +31,22 @@ HOSTS = ("127.0.0.1", "localhost", "::1")
 HEAD = 1 << 20
 """Bytes of a request's headers: other servers of this machine can give the browser cookies for
 every port, 180 of 4 KiB, and must not lock the page out by them."""
+
+
+GRACE = 1.0
+"""Seconds after the first signal in which answers may be finished."""
+
+
+class Prompt(uvicorn.Server):
+    """A server that ends soon after it is told to, whatever a thread still computes."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            code = 0 if sig == signal.SIGINT else 128 + sig
+            timer = threading.Timer(GRACE, os._exit, (code,))
+            timer.daemon = True
+            timer.start()
+        super().handle_exit(sig, frame)
 
 
 class NoPort(OSError):
@@ -138,7 +156,7 @@ def explorer(
         lifespan="off",
         ws="none",
     )
-    return Explorer(uvicorn.Server(settings), listening, host, port, sessions, catalogue, exposed)
+    return Explorer(Prompt(settings), listening, host, port, sessions, catalogue, exposed)
 
 
 def _address(host: str, expose: bool) -> Address:
