@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vesalius.checkpoints.plain import replacing
 from vesalius.colours import DARK_NOTEBOOKS, LIGHT_NOTEBOOKS, rgb
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
@@ -210,14 +211,13 @@ class Pictured(Shown):
 
 
 def save(svg: str, file: str | Path) -> None:
-    """Write a picture as .svg or .png."""
+    """Write a picture as .svg or .png, whole or not at all."""
     file = Path(file)
-    if file.suffix == ".svg":
-        file.write_text(svg, encoding="utf-8")
-    elif file.suffix == ".png":
-        file.write_bytes(png(svg))
-    else:
+    if file.suffix not in (".svg", ".png"):
         raise WrongKind(f"a picture is saved as .svg or .png, got {str(file)!r}")
+    picture = png(svg) if file.suffix == ".png" else svg.encode()
+    with replacing(file) as place:
+        place.write_bytes(picture)
 
 
 def png(svg: str) -> bytes:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius import arguments
+from vesalius.checkpoints.plain import replacing
 from vesalius.data.batches import generator
 from vesalius.data.tables import Table
 from vesalius.errors import SaveFailed, UnusableData, WrongKind, WrongLength
@@ -184,10 +185,11 @@ def _kept(folder: Path, suffix: str, held: str | Array | Mapping[str, Array]) ->
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SaveFailed(f"{folder} cannot be written to: {error.strerror or error}") from error
-    if isinstance(held, str):
-        file.write_text(held, encoding="utf-8")
-    elif isinstance(held, Mapping):
-        np.savez(file, allow_pickle=False, **held)
-    else:
-        np.save(file, held)
+    with replacing(file) as place, place.open("wb") as opened:
+        if isinstance(held, str):
+            opened.write(held.encode())
+        elif isinstance(held, Mapping):
+            np.savez(opened, allow_pickle=False, **held)
+        else:
+            np.save(opened, held)
     return file

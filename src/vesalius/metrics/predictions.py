@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from vesalius.checkpoints.plain import replacing
 from vesalius.pictures import Pictured
 from vesalius.views import Part
 
@@ -59,7 +60,10 @@ class Predictions:
     def write_errors(self, file: str | Path) -> int:
         """Write wrong answers as CSV, the most certain first; how many there are."""
         rows = self.errors()
-        with open(file, "w", newline="", encoding="utf-8") as out:
+        with (
+            replacing(Path(file)) as place,
+            place.open("w", newline="", encoding="utf-8") as out,
+        ):
             table = csv.writer(out)
             table.writerow(self.heads)
             table.writerows(rows)

@@ -15,6 +15,7 @@ import numpy as np
 
 from vesalius import arguments, pictures
 from vesalius.capabilities import require_served
+from vesalius.checkpoints.plain import replacing
 from vesalius.data import preprocessing
 from vesalius.data.batches import Scaling
 from vesalius.data.intervals import half_width
@@ -115,7 +116,7 @@ class Forecast(Pictured):
         if file.suffix != ".csv":
             raise WrongKind(f"a forecast is saved as .csv, got {str(file)!r}")
         ends = [] if self.lower is None or self.upper is None else [self.lower, self.upper]
-        with file.open("w", newline="", encoding="utf-8") as opened:
+        with replacing(file) as place, place.open("w", newline="", encoding="utf-8") as opened:
             writer = csv.writer(opened)
             writer.writerow([*LONG, *(["lower", "upper"] if ends else [])])
             for c, name in enumerate(self.channels):

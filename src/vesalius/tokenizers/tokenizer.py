@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
+from vesalius.checkpoints.plain import replacing
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
@@ -167,11 +168,12 @@ class Tokenizer:
         return hashlib.sha256(self._inner.to_str().encode()).hexdigest()
 
     def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json, which holds everything, to a folder."""
+        """Write tokenizer.json, which holds everything, to a folder; whole or not at all."""
         folder = Path(arguments.path("folder", folder))
         folder.mkdir(parents=True, exist_ok=True)
         text = self._inner.to_str(pretty=True)
-        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+        with replacing(folder / "tokenizer.json") as place:
+            place.write_text(text, encoding="utf-8")
 
     @cached_property
     def byte_level(self) -> bool:

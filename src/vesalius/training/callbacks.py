@@ -5,7 +5,6 @@ The loop prints nothing. To follow a run, derive from ``Callback`` and override 
 
 import json
 import math
-import os
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,13 +47,9 @@ class MetricsFile(Callback):
     """
 
     def begins(self, run: "Run") -> None:
-        file, new = run.folder / METRICS, run.folder / f".{METRICS}"
         kept = [line for line in read_metrics(run.folder) if line["step"] <= run.step]
-        with new.open("w", encoding="utf-8") as opened:
+        with replacing(run.folder / METRICS) as place, place.open("w", encoding="utf-8") as opened:
             opened.writelines(f"{json.dumps(line)}\n" for line in kept)
-            opened.flush()
-            os.fsync(opened.fileno())
-        new.replace(file)
 
     def _write(self, kind: str, run: "Run", metrics: dict[str, Any]) -> None:
         line = {"kind": kind, "step": run.step, **{k: _finite(v) for k, v in metrics.items()}}

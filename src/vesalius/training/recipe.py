@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
+from vesalius.checkpoints.plain import replacing
 from vesalius.data.settings import KINDS
 from vesalius.errors import (
     BrokenFile,
@@ -127,7 +128,8 @@ def write_recipe(written: Mapping[str, Any], file: Path) -> None:
         plain = {key: value for key, value in table.items() if not _is_table(value)}
         lines += [f"{key} = {json.dumps(v)}" for key, v in plain.items() if v is not None]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with replacing(file) as place:
+        place.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _is_table(value: object) -> bool:
