@@ -1,12 +1,15 @@
 """``vesalius train`` as people run it: what it shows, how it is stopped, how it goes on."""
 
+import fcntl
 import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,6 +83,11 @@ def started(place, *arguments, **streams):
     return subprocess.Popen(command, cwd=place, **streams)
 
 
+def hearing():
+    """Let a process hear of SIGHUP, though the tests may run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def wait_for(condition, process, seconds=SECONDS):
     end = time.monotonic() + seconds
     while not condition():
@@ -123,7 +131,9 @@ def uninterrupted(place):
 # Signals ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("kind", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_a_signal_saves_and_the_run_goes_on_as_if_there_had_been_none(
     kind, code, place, uninterrupted
 ):
@@ -132,7 +142,7 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_there_had_been_none(
     from vesalius.training import train
 
     folder = place / kind.name
-    process = started(place, "--out", kind.name)
+    process = started(place, "--out", kind.name, preexec_fn=hearing)
     wait_for(lambda: steps(folder) > 2, process)
     process.send_signal(signal.SIGSTOP)  # or it may end while we look
     with pytest.raises(RunLocked, match="another process is writing to "):
@@ -153,6 +163,62 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_there_had_been_none(
     state = outcome.model.state
     assert state.keys() == uninterrupted.keys()
     assert all(state[name].tobytes() == uninterrupted[name].tobytes() for name in state)
+
+
+def test_a_closed_terminal_saves_too(place):
+    """From then on, whatever is written to it raises an error."""
+
+    def in_terminal():
+        hearing()
+        fcntl.ioctl(0, termios.TIOCSCTTY)
+
+    ours, terminal = pty.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    options = {"start_new_session": True, "preexec_fn": in_terminal}
+    process = started(place, "--out", "closed", **streams, **options)
+    os.close(terminal)
+
+    def begun():
+        while select.select([ours], [], [], 0)[0]:
+            os.read(ours, 4096)
+        return steps(place / "closed") > 2
+
+    wait_for(begun, process)
+    os.close(ours)
+    assert process.wait(timeout=SECONDS) == 129
+    (saved,) = (place / "closed/checkpoints").iterdir()
+    assert 2 < int(saved.name.removeprefix("step-")) < 40
+
+
+def test_several_hangups_are_one(place):
+    from vesalius.training import Callback, train
+
+    class HangUp(Callback):
+        def stepped(self, run, metrics):
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        outcome = train(place / "small.toml", place / "several", callbacks=[HangUp()])
+        assert (outcome.reason, outcome.step) == ("SIGHUP", 1)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_under_nohup_a_run_outlives_its_terminal():
+    from vesalius.training.signals import signals
+
+    told = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals(told.append):
+            signal.raise_signal(signal.SIGHUP)
+            assert told == []
+            signal.raise_signal(signal.SIGTERM)
+        assert told == ["SIGTERM"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_second_interrupt_ends_the_run_at_once(place):

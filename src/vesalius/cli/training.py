@@ -73,8 +73,8 @@ def train(
 ) -> None:
     """Train a model by RECIPE: a name, or a TOML file. `vesalius recipes` lists the names.
 
-    The run's folder gets checkpoints, metrics, curves and, at the end, the model. Ctrl-C and
-    SIGTERM save and leave. Under torchrun, processes share the work.
+    The run's folder gets checkpoints, metrics, curves and, at the end, the model. Ctrl-C, SIGTERM
+    and a closed terminal save and leave. Under torchrun, processes share the work.
 
     Example: vesalius train stories-gpt --set training.steps=200
     """
@@ -82,6 +82,7 @@ def train(
     from vesalius.training import read_recipe
     from vesalius.training import train as run
     from vesalius.training.processes import Processes
+    from vesalius.training.signals import exit_code
 
     read = read_recipe(recipe, dict(changes))
     folder = out or Path("runs") / recipe.stem
@@ -96,7 +97,7 @@ def train(
     elif first:
         click.echo(f"{outcome.reason}: saved at step {outcome.step}; go on with --resume")
     if not done:
-        sys.exit(143 if outcome.reason == "SIGTERM" else 130)
+        sys.exit(exit_code(outcome.reason))
 
 
 @click.command()
@@ -158,6 +159,7 @@ def finetune(
     from vesalius.cli.display import display
     from vesalius.finetuning import FineTuned
     from vesalius.finetuning import finetune as run
+    from vesalius.training.signals import exit_code
 
     with display(quiet=as_json) as (callback, progress):
         found = run(
@@ -173,7 +175,7 @@ def finetune(
         found = replace(found, notes=notes)
     terminal.show_result(found, as_json)
     if not found.done:
-        sys.exit(143 if found.reason == "SIGTERM" else 130)
+        sys.exit(exit_code(found.reason))
 
 
 @click.command()

@@ -197,10 +197,13 @@ class Run:
         self._stop = reason
 
     def _signalled(self, name: str) -> None:
-        """A first signal ends the run after its step, a second one at once."""
-        if self._stop:
+        """A first signal ends the run after its step, a second one at once.
+
+        A closed terminal is no second one: the system and the shell may both send its SIGHUP.
+        """
+        if self._stop and name != "SIGHUP":
             raise KeyboardInterrupt
-        self.stop(name)
+        self.stop(self._stop or name)
 
     # One step ----------------------------------------------------------------
 
