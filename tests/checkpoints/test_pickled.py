@@ -1,11 +1,12 @@
 """Pickled weights: read as dense tensors alone, whatever the file claims."""
 
 import random
+import zipfile
 
 import pytest
 import torch
 
-from vesalius.checkpoints import pickled
+from vesalius.checkpoints import expanding, pickled
 from vesalius.errors import BrokenFile
 
 DENSE = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(4, dtype=torch.float16)}
@@ -35,6 +36,21 @@ def test_a_tensor_that_is_not_all_there_is_named(tmp_path, tensor):
     torch.save({**DENSE, "odd": tensor}, tmp_path / "x.bin")
     with pytest.raises(BrokenFile, match=r"x\.bin holds only a part of odd; expected dense"):
         pickled.read(tmp_path / "x.bin")
+
+
+def test_a_file_that_was_compressed_to_a_hundredth_is_refused(tmp_path, monkeypatch):
+    """PyTorch stores tensors as they are, and reads them compressed, too."""
+    torch.save({"a": torch.zeros(400_000)}, tmp_path / "x.bin")
+    with (
+        zipfile.ZipFile(tmp_path / "x.bin") as stored,
+        zipfile.ZipFile(tmp_path / "y.bin", "w", zipfile.ZIP_DEFLATED) as deflated,
+    ):
+        for name in stored.namelist():
+            deflated.writestr(name, stored.read(name))
+    monkeypatch.setattr(expanding, "ROOM", 2**20)
+    assert pickled.read(tmp_path / "x.bin").arrays["a"].size == 400_000
+    with pytest.raises(BrokenFile, match=r"y\.bin would expand to 1\.6 MB, .* times its size"):
+        pickled.read(tmp_path / "y.bin")
 
 
 @pytest.mark.parametrize("zipped", [True, False])

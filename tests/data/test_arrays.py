@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from vesalius.checkpoints import expanding
 from vesalius.data.arrays import read_array, read_arrays
 from vesalius.errors import BrokenFile
 
@@ -26,6 +27,16 @@ def test_arrays_are_read(tmp_path):
     }
     with pytest.raises(BrokenFile, match=r"x\.npz holds a, b; expected one, as \.npy"):
         read_array(tmp_path / "x.npz")
+
+
+def test_an_archive_that_would_expand_to_gigabytes_is_refused_before_it_does(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "x.npz", a=np.zeros(100_000), b=np.zeros(100_000))
+    assert read_arrays(tmp_path / "x.npz")["a"].size == 100_000
+    monkeypatch.setattr(expanding, "ROOM", 2**20)
+    with pytest.raises(BrokenFile, match=r"x\.npz would expand to 1\.6 MB, .* save it again"):
+        read_arrays(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", a=np.zeros(200_000))
+    assert read_arrays(tmp_path / "x.npz")["a"].size == 200_000, "as large as it says"
 
 
 def patched(archive):

@@ -121,8 +121,10 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path, rng):
         (b"", "is not an IDX file of images"),
         (idx(np.arange(5, dtype=np.uint8)), "is not an IDX file of images: .*got 00 00 08 01"),
         (whole[:-1], "should hold 5 x 4 x 4 bytes, got 79"),
-        (whole + b"\0", "should hold 5 x 4 x 4 bytes, got 81"),
+        (whole + b"\0\0", "should hold 5 x 4 x 4 bytes, got more than 80"),
         (whole[:6], "should hold"),
+        (whole[:4] + b"\xff" * 12, "should hold 4294967295 x 4294967295 x 4294967295 bytes, got 0"),
+        (gzip.compress(whole[:4] + b"\x00\x10\0\0" * 3), r"would expand to .* expected at most"),
         (gzip.compress(whole)[:-12], "is damaged or cut short"),
         (gzip.compress(whole)[:10] + b"\xff" * 60, "is damaged or cut short"),
     ):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius.checkpoints import foreign
+from vesalius.checkpoints.expanding import require_bounded_archive
 from vesalius.checkpoints.files import (
     WIDTH,
     Tensors,
@@ -62,6 +63,7 @@ def unpickled(file: Path) -> Any:
     """What a pickled file holds: tensors, numbers, texts, and lists and dictionaries of these."""
     require_file(file)
     foreign.require_known(file)
+    require_bounded_archive(file)
     require("torch")
     import warnings
 

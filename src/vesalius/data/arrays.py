@@ -1,6 +1,7 @@
 """NumPy's files: one array (.npy) or several with names (.npz), and nothing that is pickled."""
 
 import errno
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy import ndarray as Array
 
+from vesalius.checkpoints.expanding import require_bounded_archive
 from vesalius.errors import BrokenFile
 
 
@@ -21,6 +23,8 @@ def read_array(file: str | Path) -> Array:
 
 def read_arrays(file: str | Path) -> dict[str, Array]:
     """The arrays of a .npz file by name, or that of a .npy file without one."""
+    if os.path.isfile(file):
+        require_bounded_archive(Path(file))
     try:
         with Path(file).open("rb") as opened, warnings.catch_warnings(action="ignore"):
             loaded = np.load(opened, allow_pickle=False)

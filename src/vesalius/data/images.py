@@ -18,6 +18,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
+from vesalius.checkpoints.expanding import require_bounded
 from vesalius.data.arrays import read_arrays
 from vesalius.data.batches import Batch, Scaling, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
@@ -120,22 +121,28 @@ def _read_idx(file: Path) -> Images:
 
 def _idx(file: Path, kind: bytes) -> Array:
     """The bytes of an IDX file in their shape; the numbers before them are big-endian."""
-    data = file.read_bytes()
-    try:
-        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise BrokenFile(f"{file} is damaged or cut short: {error}") from error
-    if data[:4] != kind:
-        raise BrokenFile(
-            f"{file} is not an IDX file of {'images' if kind == IDX_IMAGES else 'labels'}: "
-            f"expected it to start with {kind.hex(' ')}, got {data[:4].hex(' ')}"
-        )
+    with file.open("rb") as stored:
+        packed = stored.read(2) == b"\x1f\x8b"
     axes = kind[3]
-    header, body = data[4 : 4 + 4 * axes], data[4 + 4 * axes :]
-    shape = [int.from_bytes(header[4 * axis : 4 * axis + 4]) for axis in range(axes)]
-    if len(header) < 4 * axes or len(body) != math.prod(shape):
-        size = " x ".join(map(str, shape))
-        raise BrokenFile(f"{file} should hold {size} bytes, got {len(body)}; fetch it again")
+    try:
+        with gzip.open(file) if packed else file.open("rb") as stream:
+            begins, header = stream.read(4), stream.read(4 * axes)
+            if begins != kind:
+                raise BrokenFile(
+                    f"{file} is not an IDX file of {'images' if kind == IDX_IMAGES else 'labels'}: "
+                    f"expected it to start with {kind.hex(' ')}, got {begins.hex(' ')}"
+                )
+            shape = [int.from_bytes(header[4 * axis : 4 * axis + 4]) for axis in range(axes)]
+            size = math.prod(shape)
+            if packed:
+                require_bounded(file, size)
+            body = stream.read(1 + (size if packed else min(size, file.stat().st_size)))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BrokenFile(f"{file} is damaged or cut short: {error}") from error
+    if len(header) < 4 * axes or len(body) != size:
+        whole = " x ".join(map(str, shape))
+        got = f"more than {size}" if len(body) > size else len(body)
+        raise BrokenFile(f"{file} should hold {whole} bytes, got {got}; fetch it again")
     return np.frombuffer(body, np.uint8).reshape(shape)
 
 
