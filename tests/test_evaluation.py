@@ -20,8 +20,8 @@ from surroundings import own_cache
 
 from vesalius import evaluation, load
 from vesalius.data import parts, stories
-from vesalius.data.parts import evaluation_texts
-from vesalius.data.texts import StoryTexts
+from vesalius.data.parts import evaluation_texts, notes_on
+from vesalius.data.texts import StoryTexts, read_texts
 from vesalius.errors import (
     BrokenFile,
     EmptyCorpus,
@@ -419,7 +419,22 @@ def test_ends_of_lines_change_nothing(characters, tmp_path):
         (tmp_path / name).write_bytes(TEXT.replace("\n", end).encode())
         found.append(evaluate(speaking("gpt2", characters), str(tmp_path / name)).to_json())
     for other in found:
-        assert {**other, "corpus": ""} == {**found[0], "corpus": ""}
+        assert {**other, "corpus": "", "notes": []} == {**found[0], "corpus": ""}
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_ends_of_lines_that_are_read_as_others_are_told_each_time(end, characters, tmp_path):
+    for name, other in (("own.txt", end), ("plain.txt", "\n")):
+        (tmp_path / name).write_bytes(TEXT.replace("\n", other).encode())
+    model = speaking("gpt2", characters)
+    for _ in range(2):  # the second time from the token file
+        found = evaluate(model, tmp_path / "own.txt")
+        assert found.notes == (r"line ends \r\n and \r were read as \n",)
+        assert repr(found).count(found.notes[0]) == 1
+        assert found.to_json()["notes"] == [*found.notes]
+    assert evaluate(model, tmp_path).notes == (f"{found.notes[0]}, in 1 of 2 files",)
+    assert evaluate(model, tmp_path / "plain.txt").notes == ()
+    assert notes_on(("classics", read_texts(tmp_path / "own.txt"))) == ()  # fetched, not one's own
 
 
 def test_the_table_says_how_many_tokens_are_unknown(file):

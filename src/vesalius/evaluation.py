@@ -20,7 +20,7 @@ from vesalius import arguments
 from vesalius.arguments import Progress, silent
 from vesalius.baselines.baseline import Baseline
 from vesalius.capabilities import context_of
-from vesalius.data import stories
+from vesalius.data import parts, stories
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.texts import Texts
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, MissingExtra, VesaliusError, WrongKind
@@ -65,6 +65,8 @@ class Evaluation(Shown):
     unknown: int = 0
     """Tokens that stand for words which the vocabulary lacks. Where there are any, the text is
     easier than it was, and is not compared with the grammar."""
+    notes: tuple[str, ...] = ()
+    """What of the text was not read as it is."""
 
     @property
     def distance(self) -> float | None:
@@ -74,7 +76,7 @@ class Evaluation(Shown):
         return self.nats_per_word - self.floor
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "distance": self.distance}
+        return {**asdict(self), "notes": list(self.notes), "distance": self.distance}
 
     __repr__ = in_lines
 
@@ -96,6 +98,7 @@ class Evaluation(Shown):
                 ("distance to the floor", f"{self.distance:.4f}"),
             ]
         yield Table((self.corpus, ""), rows, right=(1,))
+        yield from self.notes
         yield _measured(self.part)
 
 
@@ -115,7 +118,7 @@ class Measures(Pictured):
     baselines: tuple[Baseline, ...] = ()
     """What simple methods came to on the same examples."""
     notes: tuple[str, ...] = ()
-    """What could not be measured, and why."""
+    """What could not be measured, and why; what was not read as it is."""
     metrics: Metrics | None = field(default=None, compare=False)
     """By class, label, tag or channel; who is taken for whom."""
     predictions: Predictions | None = field(default=None, compare=False)
@@ -264,6 +267,7 @@ def _every_token(
         nats_per_word=nats / words if words else None,
         floor=floor,
         unknown=unknown,
+        notes=parts.notes_on((corpus, texts)),
     )
 
 

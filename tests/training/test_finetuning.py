@@ -120,6 +120,18 @@ def test_features_of_texts_are_the_mean_of_the_states(family, data, backbones, t
     assert again.model.config.pooling == one
 
 
+@pytest.mark.parametrize("family", ["ffnn", "lstm", "bert"])
+def test_line_ends_that_are_read_as_others_are_told(family, backbones, tmp_path):
+    (tmp_path / "own.txt").write_bytes((TEXT * 40).replace("\n", "\r\n").encode())
+    (tmp_path / "plain.txt").write_text(TEXT * 40)
+    note = r"line ends \r\n and \r were read as \n"
+    for name, notes in (("own.txt", (note,)), ("plain.txt", ())):
+        found = vs.finetune(
+            backbones[family], tmp_path / name, out=tmp_path / f"{name}-model", **QUICK
+        )
+        assert found.notes == notes
+
+
 @pytest.mark.parametrize(("family", "name", "objective", "number", "line"), ASKED)
 def test_the_task_follows_from_the_data(
     family, name, objective, number, line, data, backbones, tmp_path

@@ -250,8 +250,13 @@ def test_a_single_text_has_no_pairs_but_masked_tokens(runs, tmp_path):
     found = evaluate(outcome.model, str(file))
     assert found.objective == "masked tokens (67)"
     assert set(found.numbers) == {"loss", "perplexity", "accuracy"}
+    (note,) = found.notes
+    assert re.match(r"masked tokens \(67\) alone: there are no sentence pairs, .* folder", note)
+    assert note in repr(found)
+    assert found.to_json()["notes"] == [note]
     both = evaluate(outcome.model, held_out)
     assert both.objective == "masked tokens, and whether a sentence follows"
+    assert both.notes == ()
 
 
 def test_stories_are_a_corpus_of_masked_text_too(runs, monkeypatch):
@@ -511,17 +516,6 @@ def test_a_model_of_sentence_pairs_alone_needs_two_documents(runs, tmp_path):
     }
     with pytest.raises(EmptyCorpus, match=r"0\.txt has no sentence pairs, .* give a folder"):
         evaluate(model, f"{held_out}/0.txt")
-
-
-def test_a_single_document_is_measured_without_pairs_and_says_so(runs):
-    outcome, held_out = runs("bert")
-    assert evaluate(outcome.model, held_out).notes == ()
-    found = evaluate(outcome.model, f"{held_out}/0.txt")
-    assert set(found.numbers) == {"loss", "perplexity", "accuracy"}
-    (note,) = found.notes
-    assert re.match(r"masked tokens \(67\) alone: .*0\.txt has no sentence pairs, .* folder", note)
-    assert note in repr(found)
-    assert found.to_json()["notes"] == [note]
 
 
 def test_a_long_series_needs_a_window(tmp_path):

@@ -122,6 +122,8 @@ class MaskedText:
     plain: bool = False
     """The paper's masking, where each chosen token becomes [MASK]; else BERT's 80/10/10."""
     whole_words: bool = False
+    notes: tuple[str, ...] = ()
+    """What of the text is not read as it is."""
 
     def __post_init__(self) -> None:
         missing = [name for name in FRAME if name not in self.marks]

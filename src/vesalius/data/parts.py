@@ -136,6 +136,13 @@ def evaluation_texts(name: str, kept: Mapping[str, Any] | None = None) -> tuple[
     return held_out, f"{held_out.size():,} of {whole.size():,} bytes, which training held out"
 
 
+def notes_on(*named: tuple[str, texts.Texts]) -> tuple[str, ...]:
+    """What to tell of texts, by corpus: of one's own files and folders, not of a corpus by name."""
+    own = [some.parts for name, some in named if here(name) and isinstance(some, texts.FileTexts)]
+    note = texts.FileTexts(tuple(part for some in own for part in some)).note_line_ends()
+    return (note,) if note else ()
+
+
 def series_files(name: str) -> list[Path]:
     """The files of a corpus of series: a single file, or a file to train on and a held-out file.
 

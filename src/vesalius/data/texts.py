@@ -74,6 +74,13 @@ class FileTexts:
     def size(self) -> int:
         return sum(part.end - part.start for part in self.parts)
 
+    def note_line_ends(self) -> str:
+        """What to tell of line ends that are not read as they are; empty where all are."""
+        files = {part.file for part in self.parts}
+        odd = {part.file for part in self.parts if _has_returns(part)}
+        some = "" if len(files) == 1 else f", in {len(odd):,} of {len(files):,} files"
+        return f"line ends \\r\\n and \\r were read as \\n{some}" if odd else ""
+
     def portions(self) -> Iterator[tuple[str, bool]]:
         for part in self.parts:
             portions = _portions(part)
@@ -197,6 +204,14 @@ _BREAK = re.compile(r"(?s:.*\S)(?= )|(?s:.*\S)(?=[\t\r\n])")
 
 Some tokenizers put a space before a text that begins with none, and BERT's drops form feeds.
 """
+
+
+def _has_returns(part: Part) -> bool:
+    """Whether there are carriage returns in a part, as in Windows' ends of lines."""
+    with part.file.open("rb") as file:
+        file.seek(part.start)
+        sizes = (min(PORTION, part.end - at) for at in range(part.start, part.end, PORTION))
+        return any(b"\r" in file.read(size) for size in sizes)
 
 
 def _portions(part: Part) -> Iterator[tuple[str, bool]]:

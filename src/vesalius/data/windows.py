@@ -31,6 +31,8 @@ class Windows:
     seed: int
     single: bool = False
     """Whether only the token after the window is predicted, as by ffnn."""
+    notes: tuple[str, ...] = ()
+    """What of the text is not read as it is."""
 
     def __post_init__(self) -> None:
         require_length(self.tokens, self.window, "to train on")
@@ -69,6 +71,8 @@ class Streams:
     window: int
     batch: int
     seed: int
+    notes: tuple[str, ...] = ()
+    """What of the text is not read as it is."""
 
     def __post_init__(self) -> None:
         for tokens, purpose in ((self.tokens, "to train on"), (self.held_out, "to validate on")):

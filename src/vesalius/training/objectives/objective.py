@@ -79,7 +79,7 @@ class HeldOut:
     examples: Any = None
     """The examples as they were read, for whoever measures another method on the same."""
     notes: tuple[str, ...] = ()
-    """What could not be measured on the corpus, and why."""
+    """What could not be measured on the corpus, and what was not read as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)

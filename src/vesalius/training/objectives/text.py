@@ -70,8 +70,9 @@ class TextObjective(Objective):
         tokens, held_out = (
             tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
         )
-        common = {"tokens": tokens, "held_out": held_out, "seed": recipe.seed}
+        common: dict[str, Any] = {"tokens": tokens, "held_out": held_out, "seed": recipe.seed}
         common["batch"] = recipe.training.batch
+        common["notes"] = parts.notes_on((data.corpus, train), (data.valid or data.corpus, valid))
         return Source(
             {"vocabulary": tokenizer.rows},
             lambda config: self.batches(data, config, tokenizer, common),
@@ -159,24 +160,24 @@ class MaskedTokens(TextObjective):
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         """A single document has no pairs, but tokens that can be masked."""
-        _, part, tokens = corpus_tokens(model, corpus, True, progress)
+        texts, part, tokens = corpus_tokens(model, corpus, True, progress)
         assert model.tokenizer is not None
         context: int = model.config.context  # type: ignore[attr-defined]
         common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
-        served, notes = self, tuple[str, ...]()
+        served, notes = self, parts.notes_on((corpus, texts))
         try:
             batches = MaskedText(*common, pairs=self.pairs)
         except EmptyCorpus as error:
             if not self.pairs:
                 raise
             why = (
-                f"{corpus} has no sentence pairs, which need two documents of two sentences each; "
-                f"every file is a document: give a folder of them"
+                "no sentence pairs, which need two documents of two sentences each; every file is "
+                "a document: give a folder of them"
             )
             if self.without_pairs is None:
-                raise EmptyCorpus(why) from error
+                raise EmptyCorpus(f"{corpus} has {why}") from error
             served, batches = self.without_pairs, MaskedText(*common, pairs=False)
-            notes = (f"{self.without_pairs.title} alone: {why}",)
+            notes = (f"{self.without_pairs.title} alone: there are {why}", *notes)
         unknown = int((tokens.ids == batches.marks.get("[UNK]", -1)).sum())
         return HeldOut(served, batches, len(tokens.ids), unknown, part, notes=notes)
 
