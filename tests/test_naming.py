@@ -190,10 +190,10 @@ def test_what_is_no_name_is_told_with_its_type(given):
 
 def test_a_file_is_not_its_folder(tmp_path):
     folder_here("mine")
-    with pytest.raises(NotACheckpoint, match="expected its folder"):
+    with pytest.raises(NotACheckpoint, match="expected a model's folder"):
         load(tmp_path / "mine" / "model.safetensors")
     file = tmp_path / "gpt2.weights.h5"
     file.write_bytes(b"")
     for name in (file, str(file)):
-        with pytest.raises(NotACheckpoint, match="expected its folder, or make one"):
+        with pytest.raises(NotACheckpoint, match="convert FILE NEW_FOLDER makes one"):
             load(name)

@@ -263,9 +263,9 @@ def test_keys_tell_corpora_apart(tmp_path):
     keys = {read_texts(file).key(), StoryTexts(500, 4).key(), StoryTexts(500, 5).key()}
     keys |= {part.key() for part in split(read_texts(written(tmp_path, "a\nb\n")), 0.5)}
     keys |= {StoryTexts(501, 4).key(), read_texts(written(tmp_path, "other text\n")).key()}
+    assert len(keys) == 7
     os.utime(file, ns=(0, 0))
-    keys.add(read_texts(file).key())
-    assert len(keys) == 8
+    assert read_texts(file).key() in keys  # of the same content
 
 
 @pytest.mark.parametrize("portion", [1, 2, 3, 5, 1000])

@@ -68,7 +68,7 @@ def page(watched):
 
 
 def percent(p):
-    return f"{100 * p:.1f} %"
+    return f"{100 * p:.1f} %" if p >= 0.000995 else f"{100 * p:#.2g} %"
 
 
 @cache
@@ -124,9 +124,9 @@ def test_every_part_shows_its_share_and_what_cutting_it_would_give(page, cut):
     heads = [part for part in found.parts if part.name[:2] in ("P[", "D[")]
     assert len(heads) == 20
     for part in heads:
-        sign = "−" if part.share < 0 else "+"
+        share = round(part.share, 2)
         cell = page.locator(f'[data-part="{part.name}"] b')
-        expect(cell).to_have_text(f"{sign}{abs(part.share):.2f}")
+        expect(cell).to_have_text(f"{'−' if share < 0 else '+'}{abs(share):.2f}")
     expect(page.locator(f'[data-part="{first_head()}"]')).to_contain_text(percent(cut))
 
 
@@ -400,7 +400,9 @@ def test_an_activation_is_drawn_with_the_point_of_the_number(watched):
     label = page.locator(curve).get_attribute("aria-label")
     made = vs.unfold(vs.dissect("gpt", TEXT), "F[2]", 7, 1)
     assert np.allclose(
-        [float(x) for x in re.findall(r"[\d.]+", label)], [made.total, made.value], atol=1e-3
+        [float(x.replace("−", "-")) for x in re.findall(r"−?[\d.]+", label)],
+        [made.total, made.value],
+        atol=1e-3,
     )
     distance = page.locator(curve).evaluate(
         """svg => {

@@ -64,7 +64,8 @@ def test_where_an_equation_computes_something_else_a_cross_says_so(browser, serv
     page = faulty.open(f"/lstm/heads/c[2,3]?at=31{STORY}")
     for check in ("context", "written"):
         expect(page.locator(f"[data-check={check}] {CROSS}")).to_contain_text("miss the stored")
-    page = faulty.open(f"/rnn/heads/h[1,3]?at=3{STORY}")
+    unit = abs(vs.dissect("rnn", "He shook his head")["h[1,3]"]).argmax()  # a fault that shows
+    page = faulty.open(f"/rnn/heads/h[1,3]?at={unit}{STORY}")
     expect(page.locator(f"[data-check=context] {CROSS}")).to_contain_text("miss the stored")
     faulty.close()
     assert faulty.complaints == []

@@ -344,6 +344,13 @@ export class Explorer {
   private valuesOf = "";
   private sharesOf: Summary | null = null;
 
+  /** How the number at the cursor was made, also before it is shown. */
+  async terms(): Promise<Unfolding | null> {
+    const [shown, { step, at }] = [this.unfolding, this.place];
+    if (!this.run || !step || !at || (shown?.step === step && String(shown.at) === String(at))) return shown;
+    return this.unless(get<Unfolding>(unfoldPath(this.run.id, step, at)));
+  }
+
   /** An answer, or nothing where a file leaves it out, which is said. */
   private async unless<T>(asked: Promise<T> | T, say = true): Promise<T | null> {
     try {

@@ -69,7 +69,7 @@ function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null
     case "]": return () => layer(explorer, 1);
     case ",": return () => head(explorer, -1);
     case ".": return () => head(explorer, 1);
-    case "Enter": return () => unfold(explorer);
+    case "Enter": return () => { unfolded = unfolded.then(() => unfold(explorer), () => unfold(explorer)); };
     case "Backspace": return () => explorer.fold();
     case "x": return () => explorer.toggle();
     case "u": return () => explorer.undo();
@@ -136,8 +136,11 @@ function jump(explorer: Explorer, to: { layer?: number; head?: number }): void {
   if (found) explorer.go({ step: found.name });
 }
 
-function unfold(explorer: Explorer): void {
-  for (const term of explorer.unfolding?.terms ?? []) {
+/** One after the other, however quickly the key is pressed. */
+let unfolded = Promise.resolve();
+
+async function unfold(explorer: Explorer): Promise<void> {
+  for (const term of (await explorer.terms())?.terms ?? []) {
     const factor = term.factors.find((one) => one.kind === "step");
     if (factor) return explorer.into(factor.name, factor.at);
   }

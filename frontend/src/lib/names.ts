@@ -15,11 +15,8 @@ export function named(token: string, place?: number): string {
   return explorer.model?.reads === "text" ? shown(token) : token;
 }
 
-/** Whether tokens have no blanks of their own; of one long word in byte pairs, what may follow has. */
-export function inPieces(run: Summary): boolean {
-  const known = [...run.tokens, ...run.likeliest.map((word) => word.token)];
-  return run.tokens.length > 1 && !known.some((token) => /^\s/.test(token));
-}
+/** Whether tokens have no blanks of their own, so that one stands between words. */
+export const inPieces = (run: Summary): boolean => run.tokens.length > 1 && !run.blanks;
 
 /** Whether a blank stands before a token: word pieces within a word have none. */
 export const isApart = (token: string, place: number): boolean => place > 0 && !token.startsWith("##");

@@ -135,6 +135,8 @@ export interface Summary {
   family: string;
   ids: number[];
   tokens: string[];
+  /** Whether tokens hold the blanks between words. */
+  blanks: boolean;
   surprisal: (number | null)[];
   cuts: string[];
   /** Steps whose values are another run's. */

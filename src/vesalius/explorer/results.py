@@ -74,6 +74,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "family": trace.family,
         "ids": trace.ids,
         "tokens": tokens,
+        "blanks": trace.model.tokenizer is not None and trace.model.tokenizer.blanks,
         "surprisal": trace.surprisal(),
         "cuts": list(run.cuts),
         "patches": list(run.patches),

@@ -163,6 +163,15 @@ class Tokenizer:
         are = "is" if count == 1 else "are"
         return f"{count:,} of {counted(len(ids), 'token')} {are} unknown" if count else ""
 
+    @cached_property
+    def blanks(self) -> bool:
+        """Whether tokens hold the blanks between words, as those of byte pairs do."""
+        for id_ in range(self.rows):
+            with suppress(VesaliusError):  # an id may have no token
+                if self.piece(id_)[:1].isspace():
+                    return True
+        return False
+
     def digest(self) -> str:
         """SHA-256 of everything that makes the tokenizer."""
         return hashlib.sha256(self._inner.to_str().encode()).hexdigest()
