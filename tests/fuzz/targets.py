@@ -10,6 +10,7 @@ import json
 import pickle
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -457,6 +458,7 @@ class Images:
         pixels = np.random.default_rng(7).integers(0, 256, (2, 6, 6), dtype=np.uint8)
         idx = b"\0\0\x08\x03" + struct.pack(">III", *pixels.shape) + pixels.tobytes()
         self.idx = [idx, gzip.compress(idx, mtime=0)]
+        self.bomb = _bomb(b"\0\0\x08\x03" + struct.pack(">III", 2000, 1024, 1024))
         self.labels = b"\0\0\x08\x01" + struct.pack(">I", 2) + b"\1\2"
         grey = Image.fromarray(pixels[0])
         pictures = [grey, *(grey.convert(mode) for mode in ("RGB", "P", "1", "RGBA", "LA"))]
@@ -484,6 +486,8 @@ class Images:
         every = [*self.png, *self.jpeg, *self.arrays, *self.archives, *self.idx]
         seeds = kinds[name] if random.random() < 0.95 else every
         _put(place, {name: bytes_changed(random, random.choice(seeds), every)})
+        if name.endswith(".gz") and random.random() < 0.05:
+            _put(place, {name: self.bomb})
         if name.endswith(".gz"):
             damaged = bytes_changed(random, self.labels) if random.random() < 0.3 else self.labels
             _put(place, {"train-labels-idx1-ubyte": damaged})
@@ -491,6 +495,14 @@ class Images:
             channels = random.choice((1, 3))
             return lambda: read_picture(place / name, 6, channels)
         return lambda: read_images(place if name == "x.png" else place / name)
+
+
+def _bomb(head: bytes) -> bytes:
+    """Two gigabytes of zeros after a head, as gzip writes them: two megabytes."""
+    packing = zlib.compressobj(wbits=31)
+    begins = packing.compress(head) + packing.flush(zlib.Z_FULL_FLUSH)
+    zeros = packing.compress(bytes(2**20)) + packing.flush(zlib.Z_FULL_FLUSH)
+    return begins + 2000 * zeros + packing.flush()
 
 
 def _drawn(picture: Any, kind: str, **more: Any) -> bytes:

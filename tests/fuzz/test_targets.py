@@ -1,5 +1,7 @@
 """A few cases of every target, the same each time: our errors alone, and nothing else done."""
 
+import gzip
+import io
 import pickle
 from random import Random
 
@@ -8,7 +10,7 @@ import pytest
 from fuzz import watching
 from fuzz.commands import Commands
 from fuzz.mutating import bytes_changed, json_changed, lines_changed
-from fuzz.targets import CSV, TARGETS, _payload
+from fuzz.targets import CSV, TARGETS, Images, _payload
 from vesalius.errors import BrokenFile
 
 CASES = 12
@@ -72,6 +74,13 @@ def test_the_pickles_would_run_something_if_they_were_read_carelessly(tmp_path):
             canary.rmdir()
             seen += 1
     assert seen
+
+
+def test_the_bomb_expands_a_thousand_times(tmp_path):
+    bomb = Images(tmp_path).bomb
+    assert len(bomb) < 3 << 20
+    with gzip.open(io.BytesIO(bomb)) as opened:
+        assert len(opened.read(1 << 26)) == 1 << 26
 
 
 def test_damage_is_the_same_for_the_same_seed():

@@ -26,6 +26,7 @@ from vesalius.data.pictures import SUFFIXES, from_bytes, read_picture
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData, WrongLength
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
+PIECE = 2**20  # bytes of a file at once
 PORTION = 1000  # images at once where they become wider numbers
 MOST_SHRUNK = 8 * 1032  # pixels in a byte of a PNG: of one bit, and shrunk by deflate at best
 MOVING = 3  # end of the random key of shifts and flips
@@ -136,7 +137,9 @@ def _idx(file: Path, kind: bytes) -> Array:
             size = math.prod(shape)
             if packed:
                 require_bounded(file, size)
-            body = stream.read(1 + (size if packed else min(size, file.stat().st_size)))
+            body = bytearray()  # which grows, since a damaged header can ask for any size
+            while len(body) <= size and (piece := stream.read(PIECE)):
+                body += piece
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BrokenFile(f"{file} is damaged or cut short: {error}") from error
     if len(header) < 4 * axes or len(body) != size:
