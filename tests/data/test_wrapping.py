@@ -134,8 +134,9 @@ def test_to_bert_a_line_end_is_a_space_so_that_it_learns_the_same_from_joined_li
     _, held_out = named_texts("classics")
     before, after = (
         tokenised(part, load("bert").tokenizer, None, by_sentence=True)
-        for part in (held_out, texts.join_lines(held_out))
+        for part in (texts.FileTexts(held_out.parts), held_out)
     )
+    assert held_out.joined
     assert after.digest == before.digest
     assert after.sentences.tolist() == before.sentences.tolist()
     assert after.bytes < before.bytes  # a word broken at its hyphen
