@@ -125,6 +125,7 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path, rng):
         (whole[:6], "should hold"),
         (whole[:4] + b"\xff" * 12, "should hold 4294967295 x 4294967295 x 4294967295 bytes, got 0"),
         (gzip.compress(whole[:4] + b"\x00\x10\0\0" * 3), r"would expand to .* expected at most"),
+        (whole[:4] + bytes(4) + b"\xff" * 8, r"says that it holds 0 x 4294967295 x 4294967295"),
         (gzip.compress(whole)[:-12], "is damaged or cut short"),
         (gzip.compress(whole)[:10] + b"\xff" * 60, "is damaged or cut short"),
     ):

@@ -6,6 +6,7 @@ Pixels stay bytes until a batch is made. Whether they fit a model is left to tra
 import gzip
 import math
 import re
+import sys
 import warnings
 import zlib
 from dataclasses import dataclass, replace
@@ -146,6 +147,8 @@ def _idx(file: Path, kind: bytes) -> Array:
         whole = " x ".join(map(str, shape))
         got = f"more than {size}" if len(body) > size else len(body)
         raise BrokenFile(f"{file} should hold {whole} bytes, got {got}; fetch it again")
+    if math.prod(max(1, axis) for axis in shape) > sys.maxsize:  # nothing, in a shape of no array
+        raise BrokenFile(f"{file} says that it holds {' x '.join(map(str, shape))} bytes")
     return np.frombuffer(body, np.uint8).reshape(shape)
 
 
