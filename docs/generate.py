@@ -194,7 +194,7 @@ def rosetta_page() -> str:
         "`nn.Linear`, and Keras's `LSTM`, `SimpleRNN` and `Dense`. The four gates come in the "
         "same order in PyTorch (i, f, g, o) and in Keras (i, f, c, o): add R, forget P, candidate "
         "Q, output S. "
-        "mvts_transformer is the TST of its authors. [Bringing one's own weights](own-weights.md) "
+        "mvts_transformer is the TST of its authors. [Bringing your own weights](own-weights.md) "
         "shows how to use this.",
         *(_family_names(name, configuration(name, **all_)) for name, all_ in EVERYTHING.items()),
     ]

@@ -1,12 +1,14 @@
 """What the page is called, what is said of a change, and how one finds one's way back."""
 
 import re
+from pathlib import Path
 
 import pytest
 from explorer.test_layout import MINUTE, READ, opened, rested
 from playwright.sync_api import expect
 
 import vesalius as vs
+from vesalius.figures.subject import SUPERSCRIPT
 
 TEXT = "He shook his"
 
@@ -81,6 +83,13 @@ def test_unfolding_leaves_crumbs_that_lead_back(page, served):
     expect(links).to_have_count(3)
     page.locator("[data-part]").first.click()  # another number, which was not unfolded to
     expect(crumbs).to_have_count(0)
+
+
+def test_every_set_of_a_head_is_written_with_its_letter():
+    letters = (Path(__file__).parents[2] / "frontend/src/lib/format.ts").read_text(encoding="utf-8")
+    sets = [name for name in SUPERSCRIPT if name.startswith("Pi_")]
+    assert len(sets) == 5
+    assert [name for name in sets if f'{name}: "Π' not in letters] == []
 
 
 def test_the_row_of_tokens_is_a_field_to_type_in(page, served):

@@ -106,7 +106,7 @@ export function shown(token: string): string {
 const LETTERS: Record<string, string> = {
   mu: "μ", H_bar: "H̄", C_bar: "C̄", H_e: "Hᵉ", H_M: "Hᴹ", H_O: "Hᴼ", Y_hat: "Ŷ", y_hat: "ŷ",
   h_C: "hᶜ", h_bar: "h̄", z_C: "zᶜ", y_hat_C: "ŷᶜ", h_0: "h₀", Lambda: "Λ", Lambda_p: "Λᵖ", Lambda_s: "Λˢ",
-  Omega: "Ω", Phi: "Φ", Gamma: "Γ", Pi: "Π", Pi_M: "Πᴹ", Psi: "Ψ", Xi: "Ξ", Xi_e: "Ξₑ", Xi_m: "Ξₘ",
+  Omega: "Ω", Phi: "Φ", Gamma: "Γ", Pi: "Π", Pi_M: "Πᴹ", Pi_N: "Πᴺ", Psi: "Ψ", Xi: "Ξ", Xi_e: "Ξₑ", Xi_m: "Ξₘ",
   Xi_1: "Ξ₁", Xi_2: "Ξ₂", alpha: "α", beta: "β", X_0: "X₀", Pi_Y: "Πʸ", Pi_R: "Πᴿ", Pi_C: "Πᶜ", Omega_hat: "Ω̂",
   W_1: "W₁", W_2: "W₂", b_1: "b₁", b_2: "b₂", b_E: "bᴱ",
 };

@@ -15,7 +15,7 @@ ROOM, TIMES = 2**30, 100
 
 
 def require_bounded(file: Path, size: int) -> None:
-    """Refuse a file that would expand to so many bytes."""
+    """Refuse a file whose expanded size is beyond its bound."""
     most = max(ROOM, TIMES * file.stat().st_size)
     if size > most:
         raise BrokenFile(

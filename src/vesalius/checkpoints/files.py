@@ -165,14 +165,14 @@ def shards(index: Path) -> list[Path]:
     files, folder = read_json(index).get("weight_map"), index.parent
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise BrokenFile(f"{index} has no weight_map of names to files")
-    found = []
+    paths = []
     for name in sorted(set(files.values())):
         if Path(name).name != name or name in ("", "..", "."):
             raise BrokenFile(f"{index} points outside its folder, to {name!r}")
         if not os.path.exists(folder / name):  # Path.exists raises for names that are too long
             raise NotACheckpoint(f"{index} names {name}, which is not there")
-        found.append(folder / name)
-    return found
+        paths.append(folder / name)
+    return paths
 
 
 def read(file: Path) -> Tensors:

@@ -19,9 +19,9 @@ def program_of(file: Path) -> str | None:
     with file.open("rb") as stream:
         head = stream.read(HEAD)
     if head.startswith(b"GGUF"):
-        found = re.search(ARCHITECTURE, head, re.DOTALL)
-        named = found[2][: found[1][0]].decode() if found else "unknown"
-        return f"GGUF, the format of llama.cpp; its architecture is {named}"
+        entry = re.search(ARCHITECTURE, head, re.DOTALL)
+        architecture = entry[2][: entry[1][0]].decode() if entry else "unknown"
+        return f"GGUF, the format of llama.cpp; its architecture is {architecture}"
     if head.startswith(EXPORTED) or _is_llama2c(head, file.stat().st_size):
         return "in the format of llama2.c; its architecture is llama"
     return None

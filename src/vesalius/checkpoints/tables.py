@@ -119,13 +119,13 @@ def spread(rows: Sequence[Row], config: Config) -> list[Row]:
 
 def unwrapped(names: Iterable[str]) -> dict[str, str]:
     """Each name without the ``WRAPPERS`` that all of them begin with."""
-    found = {name: name for name in names}
-    while found:
-        wrapper = next((w for w in WRAPPERS if all(n.startswith(w) for n in found.values())), None)
+    plain = {name: name for name in names}
+    while plain:
+        wrapper = next((w for w in WRAPPERS if all(n.startswith(w) for n in plain.values())), None)
         if wrapper is None:
             break
-        found = {name: plain.removeprefix(wrapper) for name, plain in found.items()}
-    return found
+        plain = {name: inner.removeprefix(wrapper) for name, inner in plain.items()}
+    return plain
 
 
 def read_state(

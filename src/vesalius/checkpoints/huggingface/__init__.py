@@ -149,13 +149,13 @@ def _require_sayable(dialect: Dialect, config: OwnConfig) -> None:
 
 def plain_names(dialect: Dialect, names: Iterable[str]) -> dict[str, str]:
     """Their names without prefix and old spellings; buffers have none."""
-    found = {}
+    parameters = {}
     for name, inner in tables.unwrapped(names).items():
         plain = inner.removeprefix(dialect.prefix)
         plain = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", plain))
         if not re.fullmatch(dialect.ignored, plain):
-            found[name] = plain
-    return found
+            parameters[name] = plain
+    return parameters
 
 
 def _plain(dialect: Dialect, tensors: Mapping[str, Any]) -> dict[str, Any]:
