@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
+from h5files import FLIPS, LINKS, flipped, write_gpt2
 from strategies import SMALL, filled, small
 
 from fuzz.editing import EditPatterns
@@ -302,6 +303,38 @@ class Pickles:
         return read
 
 
+class Keras:
+    """Keras's weights in HDF5, most of whose bits lead somewhere."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "x.weights.h5"
+        write_gpt2(self.file)
+        self.whole = self.file.read_bytes()
+
+    def case(self, random: Random, place: Path) -> Case:
+        file = place / "x.weights.h5"
+        file.write_bytes(self.whole)
+        match random.randrange(20):
+            case 0:
+                flipped(file, random.choice(list(FLIPS)))
+            case 1:
+                random.choice(list(LINKS.values()))(file)
+            case 2 | 3 | 4:
+                file.write_bytes(bytes_changed(random, self.whole))
+            case _:
+                changed = bytearray(self.whole)
+                full = [at for at, byte in enumerate(changed) if byte]
+                changed[random.choice(full)] ^= 1 << random.randrange(8)
+                file.write_bytes(changed)
+
+        def read() -> None:
+            from vesalius.conversion import read_model
+
+            _ = read_model(file).parameters
+
+        return read
+
+
 CALLS: dict[str, Callable[[Path], tuple[Any, ...]]] = {
     "os.system": lambda canary: (f"touch {canary}",),
     "builtins.exec": lambda canary: (f"open({str(canary)!r}, 'w')",),
@@ -559,6 +592,7 @@ TARGETS: dict[str, type[Target]] = {
     "configs": Configs,
     "tokenizers": Tokenizers,
     "pickles": Pickles,
+    "keras": Keras,
     "recipes": Recipes,
     "series": Series,
     "images": Images,

@@ -43,6 +43,8 @@ class Watch:
             return
         if event == "subprocess.Popen" and details[0] == "fc-list":
             return  # matplotlib asks for the machine's fonts once
+        if event == "subprocess.Popen" and "vesalius.checkpoints.hdf5" in details[1]:
+            return  # which the HDF5 library is locked into
         if event.startswith((*RUNS, *REACHES)):
             self.seen.append(f"{event} {details!r:.300}")
         elif event in CHANGES or (

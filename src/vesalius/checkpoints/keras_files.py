@@ -1,31 +1,21 @@
 """Weights in Keras's files, .keras and .weights.h5: the arrays of KerasHub's GPT-2 and BERT.
 
 Every group of such a file knows the name of its layer, and every size can be measured; what a
-backbone has built in, its GELU and epsilon, is said here. HDF5 is read by h5py, an extra.
+backbone has built in, its GELU and epsilon, is said here. Reading HDF5 is left to ``hdf5``.
 """
 
-import io
-import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vesalius.checkpoints import hdf5
 from vesalius.checkpoints.files import Tensors, widest
-from vesalius.checkpoints.plain import require_file
-from vesalius.equations.parameters import Array
-from vesalius.errors import BrokenFile, UnknownConfiguration
-from vesalius.extras import require
+from vesalius.checkpoints.hdf5 import HEAD, INSIDE
+from vesalius.errors import UnknownConfiguration
 
 SUFFIXES = (".keras", ".weights.h5")
-INSIDE = "model.weights.h5"
-"""The weights in a .keras archive, and in a folder of KerasHub's presets."""
-HEAD = "mlm_head"
-VARIABLES = {"norm": ("gamma", "beta"), "embedding": ("embeddings",), HEAD: ("output_bias",)}
-"""What the variables of layers are called, by how the layer's name ends."""
 
 
 def find(path: Path) -> Path | None:
@@ -37,7 +27,7 @@ def find(path: Path) -> Path | None:
 
 def read(file: Path, ignore_extra: bool = False) -> tuple[str, dict[str, Any], Tensors]:
     """The family of a file, its settings, and its arrays by the paths that Keras gives them."""
-    arrays = _arrays(file)
+    arrays = hdf5.arrays(file)
     if any(name.startswith(HEAD) for name in arrays):
         if not ignore_extra:
             raise UnknownConfiguration(
@@ -81,60 +71,3 @@ def _measured(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, d
         return "gpt2", settings
     settings["segments"] = shapes["segment_embedding/embeddings"][0]
     return "bert", settings | {"pooler": "pooled_dense/kernel" in shapes}
-
-
-def _arrays(file: Path) -> dict[str, Array]:
-    require("h5py")
-    import h5py
-
-    require_file(file)
-    try:
-        with file.open("rb") as stream:
-            inside = stream if file.suffix != ".keras" else _unzipped(file)
-            with h5py.File(inside, "r") as held:
-                return dict(_named(file, held, h5py.Dataset))
-    except BrokenFile:
-        raise
-    # h5py and zipfile raise whatever a damaged file leads them to.
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
-        raise BrokenFile(f"{file} cannot be read as Keras's weights: {error}") from error
-
-
-def _unzipped(file: Path) -> io.BytesIO:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            if archive.getinfo(INSIDE).compress_type != zipfile.ZIP_STORED:
-                raise BrokenFile(f"{file}: {INSIDE} is compressed; expected it as Keras stores it")
-            return io.BytesIO(archive.read(INSIDE))
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        raise BrokenFile(f"{file} cannot be read as Keras's archive: {error}") from error
-
-
-def _named(file: Path, group: Any, dataset: type, path: str = "") -> Iterator[tuple[str, Array]]:
-    """The arrays below a group, by the names of the layers that they stand in."""
-    for key in group:
-        child = group.get(key, getlink=True)
-        if type(child).__name__ != "HardLink":
-            raise BrokenFile(f"{file} points elsewhere with {key!r}; expected arrays of its own")
-        below = group[key]
-        if isinstance(below, dataset) or key == "optimizer":
-            continue
-        if key == "vars":
-            yield from _variables(file, below, path)
-        else:
-            name = below["vars"].attrs.get("name") if "vars" in below else None
-            # What holds layers is not part of their paths: a list of them, or the backbone.
-            outer = name is None or re.search(r"_(backbone|lm)(_\d+)?$", str(name))
-            yield from _named(file, below, dataset, path if outer else f"{path}{name}/")
-
-
-def _variables(file: Path, group: Any, path: str) -> Iterator[tuple[str, Array]]:
-    layer = path.rstrip("/").rpartition("/")[2]
-    kinds = next((k for end, k in VARIABLES.items() if layer.endswith(end)), ("kernel", "bias"))
-    for key in group:
-        held = group[key]
-        # A few bytes can claim to be terabytes, or lie in another file.
-        if held.id.get_storage_size() != held.size * held.dtype.itemsize or held.external:
-            raise BrokenFile(f"{file} holds only a part of {path}{key}; expected dense arrays")
-        kind = kinds[int(key)] if int(key) < len(kinds) else key
-        yield f"{path}{kind}", np.asarray(held[()])
