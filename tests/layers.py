@@ -25,5 +25,5 @@ LAYERS = [
     {"equations", "recipes", "specimens"},
     {"notebooks"},
     {"extras", "machine", "parallel", "views", "arguments", "rasters"},
-    {"errors", "colours"},
+    {"errors", "colours", "properties"},
 ]

@@ -6,7 +6,6 @@ saved brings the names of its own.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from vesalius.equations.references import SEGMENTS, Operand
 from vesalius.equations.rules import Rule
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.model import Model
+from vesalius.properties import cached_property
 
 
 class Graph:

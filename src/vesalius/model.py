@@ -10,7 +10,7 @@ import re
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
 from vesalius.machine import warn_once
 from vesalius.parallel import parallel_map
+from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.tokenizers.reading import SETTINGS

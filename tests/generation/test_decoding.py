@@ -3,8 +3,11 @@
 import inspect
 import json
 import multiprocessing
+import os
+import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_overloads
 
@@ -356,6 +359,36 @@ def test_a_fork_of_a_process_has_threads_of_its_own(gpt, monkeypatch):
     finally:
         child.kill()
         child.join()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_while_another_thread_generates_generates_the_same(gpt, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    wanted = generate(gpt, "He shook his", 20, seed=1, threads=2).ids
+    over, codes = threading.Event(), []
+
+    def work():
+        while not over.is_set():
+            generate(gpt, "He shook his", 20, seed=1, threads=2)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(15):
+            child = os.fork()
+            if not child:
+                signal.alarm(120)  # ends a child that hangs
+                code = 1
+                try:
+                    code = int(generate(gpt, "He shook his", 20, seed=1, threads=2).ids != wanted)
+                finally:
+                    os._exit(code)
+            codes.append(os.waitpid(child, 0)[1])
+    finally:
+        over.set()
+        thread.join()
+    assert codes == [0] * 15
 
 
 INTERRUPTED = """

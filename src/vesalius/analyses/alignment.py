@@ -7,7 +7,6 @@ the tokens between two such pairs where both texts have equally many; others hav
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name
 from vesalius.errors import UnknownStep, WrongLength
 from vesalius.graph import arrayed
+from vesalius.properties import cached_property
 from vesalius.steps import ATTENTION
 from vesalius.traces import Trace
 from vesalius.views import Part, Shown, counted

@@ -7,7 +7,6 @@ the equations: the first step that parts, how far each step is, and what becomes
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from vesalius.generation.quantisation import rounded
 from vesalius.inputs import FILES
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.pictures import Pictured
+from vesalius.properties import cached_property
 from vesalius.views import Part, Table, counted, html
 
 if TYPE_CHECKING:

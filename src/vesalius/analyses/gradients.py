@@ -6,7 +6,6 @@ gradient times the value, summed over a token's features, is known as saliency.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from vesalius.extras import require
 from vesalius.inputs import Input, read_input, reads_arrays
 from vesalius.model import ModelLike, loaded
 from vesalius.pictures import Pictured
+from vesalius.properties import cached_property
 from vesalius.traces import Trace
 from vesalius.views import Part, Table, counted, html
 

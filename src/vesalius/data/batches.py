@@ -6,7 +6,7 @@ after a stop, and several processes that share a batch agree on what it is.
 
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 
 from vesalius.errors import UnusableData
+from vesalius.properties import cached_property
 
 TRAINING, VALIDATION = 1, 2  # ends of random keys; without an end, the key is that of the shuffling
 

@@ -1,13 +1,13 @@
 """What a forecast is made from, by number: windows of a series, in its own units and times."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.data.timelines import Timeline, Windows, brief
+from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, eq=False)

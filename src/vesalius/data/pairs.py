@@ -6,7 +6,6 @@ document; that is what next-sentence prediction is to tell, and only the words t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from vesalius.data.batches import Batch, generator
 from vesalius.data.masking import mask_tokens
 from vesalius.data.tokens import Tokens
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
+from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer
 
 VALIDATION = 0x5EA1ED  # a key of its own, apart from all steps

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
+from vesalius.properties import cached_property
 
 TIMES = ("date", "datetime", "ds", "time", "timestamp", "year", "")
 """What a first column of times is called, whatever it holds; pandas calls its index nothing."""

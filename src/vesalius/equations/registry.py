@@ -13,7 +13,6 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
 from vesalius.equations import errata
@@ -21,6 +20,7 @@ from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS
 from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
+from vesalius.properties import cached_property
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,12 +6,13 @@ Shapes and counts are those of the parameter set, by its paths: ``Phi[3].Gamma.P
 import math
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from vesalius.families import family_of, shapes
 from vesalius.families.config import Config
 from vesalius.families.family import Family, OwnConfig
+from vesalius.properties import cached_property
 from vesalius.traces import Trace
 
 LETTERS = {

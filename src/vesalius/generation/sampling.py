@@ -5,7 +5,6 @@ min-p. Temperature 0 is greedy: the likeliest token, the first of equals.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
+from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer
 
 Logits = Float[Array, " V"]

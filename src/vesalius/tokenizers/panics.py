@@ -11,6 +11,10 @@ from threading import RLock
 
 _LOCK = RLock()  # the place that errors are printed to belongs to the whole process
 _ERRORS = 2
+if hasattr(os, "register_at_fork"):  # a fork gets the lock free, and a place to print errors to
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 
 def require_failure(error: BaseException) -> None:

@@ -9,13 +9,14 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
 from vesalius.checkpoints.plain import replacing
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
+from vesalius.properties import cached_property
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
 from vesalius.views import counted

@@ -8,7 +8,6 @@ import math
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +18,7 @@ from numpy import ndarray as Array
 from vesalius.data.stories.graph import graph
 from vesalius.data.stories.notation import END, Slot, Word, read_rules, read_table, read_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
+from vesalius.properties import cached_property
 
 STOP = "."
 """The word that ends a sentence."""
