@@ -188,6 +188,10 @@ def _tokenizers() -> Iterator[Any]:
     said["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "BAAAAGFiY2Q="}
     yield three
     yield said
+    four = json.loads(one.to_str())  # each of these letters becomes a thousand million
+    thousands = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+    four["normalizer"] = {"type": "Sequence", "normalizers": [thousands] * 3}
+    yield four
 
 
 class Tokenizers:

@@ -14,7 +14,7 @@ from typing import Any
 from vesalius import arguments
 from vesalius.checkpoints.plain import contents, read_json
 from vesalius.errors import BrokenFile
-from vesalius.tokenizers import kinds
+from vesalius.tokenizers import growth, kinds
 from vesalius.tokenizers.panics import require_failure, silenced
 from vesalius.tokenizers.tokenizer import Tokenizer
 
@@ -109,8 +109,9 @@ def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
 
 def _read_whole(file: Path) -> Tokenizer:
     text = _decoded(file, contents(file))
-    if "charsmap" in text or "\\u" in text:  # where letters may be written as numbers
-        _require_maps(file, read_json(file))
+    said = read_json(file)
+    _require_maps(file, said)
+    growth.require_bounded(file, said)
 
     def build() -> Any:
         from tokenizers import Tokenizer as Inner
