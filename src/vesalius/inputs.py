@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vesalius.checkpoints import preprocessor
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import images, preprocessing
 from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
@@ -126,6 +127,7 @@ def read_inputs(
     what, axes, suffixes = FILES[family_of(model.config).reads]
     if isinstance(given, str | os.PathLike):
         file = Path(given)
+        require_end(file)
         if not file.is_file():
             raise WrongKind(
                 f"there is no file {str(given)!r}, and this model does not read text; expected "

@@ -50,10 +50,10 @@ def recipe_file(name: str | Path) -> Path:
     path = Path(name)
     if str(name) in recipes():
         return recipes()[str(name)].file
-    if os.path.isfile(path):  # Path's own raises for names that no file can have
-        return path
-    if str(name) and os.path.isdir(path):
+    if str(name) and os.path.isdir(path):  # Path's own raises for names that no file can have
         raise BrokenFile(f"{path} is a folder; expected a recipe's TOML file")
+    if os.path.exists(path):
+        return path
     raise UnknownRecipe(
         f"there is no file {str(name)!r}, and no recipe of this name; "
         f"{nearest(path.stem, recipes())}"

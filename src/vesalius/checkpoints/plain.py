@@ -14,6 +14,8 @@ from typing import Any
 
 from vesalius.errors import BrokenFile
 
+OPENED = ("/dev/fd", "/proc/self/fd")
+"""Where the streams are that a process was given."""
 LFS_POINTER = b"version https://git-lfs"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says of a disk without room, and does not say which file wanted it."""
@@ -33,6 +35,21 @@ def require_file(file: Path) -> None:
         raise BrokenFile(
             f"{file} is a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder"
         )
+
+
+def require_end(file: str | Path) -> None:
+    """Refuse a named pipe, a device or a socket: each may never begin, or never end.
+
+    What a shell has opened may be any of these, as in ``--file <(command)``, which is /dev/fd/63.
+    """
+    if not os.path.exists(file) or os.path.isfile(file) or os.path.isdir(file):
+        return
+    if os.path.dirname(os.path.abspath(file)) in OPENED or os.path.abspath(file) == "/dev/stdin":
+        return
+    raise BrokenFile(
+        f"{file} is a pipe, a device or a socket; expected a file. Texts are also read from "
+        f"standard input, which is -, and from <(COMMAND)"
+    )
 
 
 def is_pointer(file: Path) -> bool:

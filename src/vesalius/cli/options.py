@@ -182,7 +182,11 @@ def ids_of(text: str) -> list[int]:
 
 def text_of(file: str) -> str:
     """A file's text, or that of standard input, which '-' is."""
+    from vesalius.checkpoints.plain import require_end
+
     name = "standard input" if file == "-" else file
+    if file != "-":
+        require_end(file)
     with click.open_file(file, "rb") as stream:
         data = stream.read()
     try:

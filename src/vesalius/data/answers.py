@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import parts, splits
 from vesalius.data.settings import AnswerData
 from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData
@@ -38,6 +39,7 @@ class Question:
 def read_questions(file: str | Path) -> list[Question]:
     """The questions of a file, in its order; an answer that is not where it says is refused."""
     file = Path(file)
+    require_end(file)
     try:
         written = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from vesalius.checkpoints.expanding import require_bounded_archive
+from vesalius.checkpoints.plain import require_end
 from vesalius.errors import BrokenFile
 
 
@@ -23,6 +24,7 @@ def read_array(file: str | Path) -> Array:
 
 def read_arrays(file: str | Path) -> dict[str, Array]:
     """The arrays of a .npz file by name, or that of a .npy file without one."""
+    require_end(file)
     if os.path.isfile(file):
         require_bounded_archive(Path(file))
     try:

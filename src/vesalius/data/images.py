@@ -19,6 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
 from vesalius.checkpoints.expanding import require_bounded
+from vesalius.checkpoints.plain import require_end
 from vesalius.data.arrays import read_arrays
 from vesalius.data.batches import Batch, Scaling, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
@@ -123,6 +124,7 @@ def _read_idx(file: Path) -> Images:
 
 def _idx(file: Path, kind: bytes) -> Array:
     """The bytes of an IDX file in their shape; the numbers before them are big-endian."""
+    require_end(file)
     with file.open("rb") as stored:
         packed = stored.read(2) == b"\x1f\x8b"
     axes = kind[3]

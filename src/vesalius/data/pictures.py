@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import UInt8
 from numpy import ndarray as Array
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.errors import BrokenFile, UnusableData, WrongKind
 
 PIXELS = 1 << 26
@@ -41,6 +42,7 @@ def read_picture(
     """
     from PIL import Image, ImageOps
 
+    require_end(file)
     try:
         with (
             warnings.catch_warnings(action="ignore"),  # of damage that does not matter

@@ -20,6 +20,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data.batches import Batch, Scaling, TwoParts
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
@@ -116,6 +117,7 @@ def read_ts(path: str | Path) -> Series:
 
 
 def _text(path: Path) -> str:
+    require_end(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

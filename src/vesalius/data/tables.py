@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData, nearest
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -79,7 +80,8 @@ def read_table(file: str | Path) -> Table:
         raise BrokenFile(
             f"{file} cannot be read as a table; expected a file of {', '.join(SUFFIXES)}"
         )
-    if not file.is_file():
+    require_end(file)
+    if not file.exists() or file.is_dir():
         raise BrokenFile(f"there is no file {str(file)!r}; expected a table")
     text = _text(file)
     if suffix == WHOLE:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import parts, splits
 from vesalius.data.settings import TaggedData
 from vesalius.errors import BrokenFile, EmptyCorpus, UnusableData, nearest
@@ -102,6 +103,7 @@ def read_tagged(file: str | Path, column: int | None = None, word: int = 1) -> T
 
 def _rows(file: Path) -> list[str]:
     """Lines as \\n ends them: words may hold other ends of lines that Unicode knows."""
+    require_end(file)
     data = file.read_bytes()
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import wrapping
 from vesalius.errors import BrokenFile, EmptyCorpus
 
@@ -134,6 +135,7 @@ def read_texts(path: str | Path) -> FileTexts:
     if not os.path.exists(path):  # Path.exists raises for names that are too long
         raise BrokenFile(f"there is no file or folder {str(path)!r} to read texts from")
     path = Path(path)
+    require_end(path)
     inside = (file for file in path.rglob("*") if file.is_file() and file.suffix in SUFFIXES)
     found = [path] if path.is_file() else sorted(inside)
     if not found:

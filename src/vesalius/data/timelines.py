@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray as Array
 from numpy.random import Generator
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import parts, series
 from vesalius.data.arrays import read_array
 from vesalius.data.batches import Batch, Scaling, TwoParts
@@ -130,6 +131,7 @@ def read_timeline(source: str | os.PathLike[str] | Any) -> Timeline:
     path = Path(source)
     if not path.exists():
         (path,) = parts.located(str(source), "series", lambda file: file.suffix == ".csv")
+    require_end(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _of_array(read_array(path), str(path))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from vesalius.checkpoints.plain import require_end
 from vesalius.data import parts, registry
 from vesalius.data.pictures import SUFFIXES as PICTURES
 from vesalius.data.tables import LINES, SEPARATORS
@@ -38,6 +39,7 @@ def kinds_of(data: str, text: str = "text") -> tuple[str, ...]:
     if not parts.here(data):
         return _of_name(data)
     path = Path(data)
+    require_end(path)
     suffix = path.suffix.lower()
     if path.is_dir():
         return _of_folder(path)

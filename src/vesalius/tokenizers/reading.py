@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
-from vesalius.checkpoints.plain import contents, read_json
+from vesalius.checkpoints.plain import contents, read_json, require_end
 from vesalius.errors import BrokenFile
 from vesalius.tokenizers import growth, kinds
 from vesalius.tokenizers.panics import require_failure, silenced
@@ -99,6 +99,7 @@ def read_texts(files: Iterable[str | Path]) -> Iterator[str]:
     """The texts of files, in portions of whole lines, for training."""
     for name in files:
         start = 0
+        require_end(name)
         with Path(name).open("rb") as file:
             while lines := file.readlines(PORTION):
                 portion = b"".join(lines)

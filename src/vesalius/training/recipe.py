@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius import arguments
-from vesalius.checkpoints.plain import replacing
+from vesalius.checkpoints.plain import replacing, require_end
 from vesalius.data.settings import KINDS
 from vesalius.errors import (
     BrokenFile,
@@ -72,6 +72,7 @@ def keys() -> list[dict[str, Any]]:
 def read_recipe(file: str | Path, changes: Mapping[str, str] | None = None) -> Recipe:
     """A recipe from a TOML file, or of the package by name, with some of its settings changed."""
     file = recipe_file(file)
+    require_end(file)
     try:
         written = tomllib.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # bad UTF-8, bad TOML, too deep, too long
