@@ -139,7 +139,7 @@ def test_nan_and_infinity_are_counted_in_every_precision(folder, dtype, capsys):
     assert found.pop("transformer.wpe.weight").nan == 3
     assert all((t.nan, t.infinite, t.dtype) == (0, 0, dtype) for t in found.values())
     text, code = run(capsys, folder)
-    assert code == 1
+    assert code == 2
     assert "transformer.wpe.weight: 3 NaN and 2 infinite of" in text
     assert "values were not looked at" in run(capsys, folder, "--no-values")[0]
     assert vs.inspect(folder, values=False).tensors[0].nan is None
@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_listed(folder, capsys):
 
     changed(folder, spoil)
     text, code = run(capsys, folder)
-    assert code == 1
+    assert code == 2
     assert "unexpected: classifier.weight, 3 × 64 (+192 numbers)" in text
     assert "missing: ln_f.bias" in text
 
@@ -185,7 +185,7 @@ def test_whole_numbers_do_not_fit_either_since_loading_refuses_them(folder, caps
 
     changed(folder, rounded, dtype=None)
     text, code = run(capsys, folder)
-    assert code == 1
+    assert code == 2
     assert f"✗ not floating point: {weight} is int8" in text
     (role,) = {t.role for t in vs.inspect(folder).tensors if t.name == weight}
     assert role == "not floating point"
@@ -262,7 +262,7 @@ def test_a_broken_folder_is_told_as_far_as_it_goes(
     assert any(said in problem for problem in found.problems), found.problems
     assert bool(found.tensors) == tensors
     text, code = run(capsys, folder)
-    assert code == 1
+    assert code == 2
     assert said in text
     told, _ = run(capsys, folder, "--json")
     assert json.loads(told)["problems"] == list(found.problems)

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from vesalius.checkpoints.files import SAVING, new_folder, sync
+from vesalius.checkpoints.files import SAVING, name_target, new_folder, sync
 from vesalius.errors import AlreadyThere
 
 AT_FDCWD, SWAP = -100, 2
@@ -52,6 +52,9 @@ def replaced(folder: Path, belongs: Callable[[str], bool]) -> Iterator[Path]:
             sync(file)
         if not (beside and _exchanged(target, stage, belongs)):
             _one_by_one(target, stage, belongs)
+    except OSError as error:
+        name_target(error, stage, target)
+        raise
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.checkpoints import foreign
-from vesalius.checkpoints.plain import read_json, replacing, require_file
+from vesalius.checkpoints.plain import FULL, read_json, replacing, require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import AlreadyThere, BrokenFile, ImpossibleSetting, NotACheckpoint, listed
 
@@ -305,7 +305,9 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         except OSError:
             _require_free(target)  # someone else was faster
             raise
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            name_target(error, stage, target)
         shutil.rmtree(stage, ignore_errors=True)
         for parent in parents:
             with suppress(OSError):  # others may have put something there
@@ -313,6 +315,17 @@ def new_folder(target: str | Path) -> Iterator[Path]:
         raise
     for path in (target, *parents):
         sync(path.parent)
+
+
+def name_target(error: OSError, stage: Path, target: Path) -> None:
+    """Let an error about a folder that is being written speak of the one that was asked for."""
+    error.args = tuple(
+        arg.replace(str(stage), str(target)) if isinstance(arg, str) else arg for arg in error.args
+    )
+    if error.filename is not None:
+        error.filename = os.fsdecode(error.filename).replace(str(stage), str(target))
+    elif error.errno in FULL:  # of which the system does not say which file wanted it
+        error.filename = str(target)
 
 
 def _require_free(target: Path) -> None:

@@ -75,7 +75,7 @@ def inspect(folder: str, no_values: bool, as_json: bool) -> None:
     what each is, its tokenizer, and whether they fit its config.json.
 
     Nothing is unpickled, and a broken folder is told as far as it goes. Exit code 0 if it is a
-    whole model, 1 if not.
+    whole model, 2 if not.
 
     Example: vesalius inspect ./from-a-colleague
     """
@@ -84,7 +84,7 @@ def inspect(folder: str, no_values: bool, as_json: bool) -> None:
     found = run(folder, values=not no_values)
     terminal.show_result(found, as_json)
     if found.problems:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(2)
 
 
 @click.command()
