@@ -248,7 +248,7 @@ def emptied(folder):
         (cut_short, "is cut short or damaged", True),
         (beheaded, "is no safetensors file", False),
         (pickled, "is pickled and never read", False),
-        (broken_tokenizer, "cannot be read as a tokenizer", True),
+        (broken_tokenizer, "tokenizer.json is not JSON", True),
         (lost_shards, "which is not there", False),
         (emptied, "holds no model.safetensors", False),
     ],
