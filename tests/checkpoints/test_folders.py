@@ -139,6 +139,22 @@ def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_p
     assert kills < 100 or outcomes == 2
 
 
+LOADING = Path(__file__).with_name("loaded_while_saved.py")
+
+
+@pytest.mark.parametrize("kind", ["plain", "shards", "all files"])
+@pytest.mark.parametrize("loads", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_model_that_is_loaded_while_it_is_saved_over_is_the_one_or_the_other(
+    tmp_path, loads, kind
+):
+    """Or there is an error that says why; some of a thousand loads give each of the two."""
+    (done,) = scripts(LOADING, tmp_path / "model", loads, kind)
+    assert done.returncode == 0, done.stderr
+    one, other, errors = map(int, done.stdout.split())
+    assert one + other + errors == loads
+    assert loads < 1000 or (one and other)
+
+
 def test_saving_over_a_model_leaves_nothing_of_it_and_all_else(tmp_path):
     folder = tmp_path / "model"
     before = filled(small("gpt2", vocabulary=7))

@@ -1,4 +1,4 @@
-"""Engines follow whatever is edited in place: a model made of copies of the arrays gives the same."""
+"""Engines follow whatever is edited in place: a model of copies of the arrays gives the same."""
 
 from dataclasses import fields, is_dataclass
 
@@ -63,9 +63,8 @@ def edit(array, rng):
     cell = tuple(int(rng.integers(length)) for length in view.shape)
     other = int(rng.integers(len(view)))
     if view.dtype == np.uint32:
-        view[cell] ^= np.uint32(
-            1 << int(rng.choice([0, 7, 22, 31]))
-        )  # no exponent: all stay finite
+        bit = int(rng.choice([0, 7, 22, 31]))  # none of the exponent, so that all stays finite
+        view[cell] ^= np.uint32(1 << bit)
         return "a bit"
     match int(rng.integers(4)):
         case 0:
