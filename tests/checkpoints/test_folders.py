@@ -142,10 +142,16 @@ def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_p
 LOADING = Path(__file__).with_name("loaded_while_saved.py")
 
 
-@pytest.mark.parametrize("kind", ["plain", "shards", "all files"])
-@pytest.mark.parametrize("loads", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "loads"),
+    [
+        ("all files", 40),
+        *(pytest.param(kind, 1000, marks=pytest.mark.slow) for kind in ("plain", "shards")),
+        pytest.param("all files", 1000, marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_that_is_loaded_while_it_is_saved_over_is_the_one_or_the_other(
-    tmp_path, loads, kind
+    tmp_path, kind, loads
 ):
     """Or there is an error that says why; some of a thousand loads give each of the two."""
     (done,) = scripts(LOADING, tmp_path / "model", loads, kind)
