@@ -126,9 +126,10 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_after(tmp_path, monkeyp
 
 
 KILLING = Path(__file__).with_name("killed_saving.py")
+LAYOUTS = ("vesalius", "huggingface")
 
 
-@pytest.mark.parametrize("layout", ["vesalius", "huggingface"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_path, kills, layout):
     (done,) = scripts(KILLING, tmp_path / "model", kills, layout)
@@ -137,6 +138,26 @@ def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_p
     assert times == kills
     assert halfway > 0, "no kill came while saving"
     assert kills < 100 or outcomes == 2
+
+
+CONVERTING = Path(__file__).with_name("killed_converting.py")
+
+
+@pytest.mark.parametrize(
+    ("layout", "kills"),
+    [
+        ("vesalius", 8),
+        *(pytest.param(layout, 100, marks=pytest.mark.slow) for layout in LAYOUTS),
+    ],
+)
+def test_a_model_that_is_converted_is_there_whole_or_not_at_all_after_any_kill(
+    tmp_path, layout, kills
+):
+    (done,) = scripts(CONVERTING, tmp_path, kills, layout)
+    assert done.returncode == 0, done.stderr
+    times, converted, halfway = map(int, done.stdout.splitlines()[-1].split())
+    assert times == kills
+    assert kills < 100 or (halfway and 0 < converted < kills)
 
 
 LOADING = Path(__file__).with_name("loaded_while_saved.py")
