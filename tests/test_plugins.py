@@ -106,6 +106,10 @@ def test_its_numbers_are_taken_apart_by_its_own_rules(installed, trained):
     told = json.loads(installed("attribute", trained, "3 1 4", "--json"))
     assert {part["name"] for part in told["parts"]} == {"d[2,1]", "d[2,2]", "d[2,3]"}
     assert abs(sum(part["share"] for part in told["parts"]) - told["value"]) < 1e-6
+    for tokens in (20, 120, 300, 1000):
+        long = " ".join(str(k % 20) for k in range(tokens))
+        told = json.loads(installed("attribute", trained, long, "--json"))
+        assert (len(told["parts"]), told["agrees"], told["together"]) == (tokens, True, [])
     units = json.loads(installed("gates", trained, "3 1 4", "--json"))
     assert (units["symbols"], units["memory"]) == (["z", "u", "n", "r", "d", "h"], "h")
     depths = json.loads(installed("lens", trained, "3 1 4", "--json"))["depths"]

@@ -126,9 +126,10 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_after(tmp_path, monkeyp
 
 
 KILLING = Path(__file__).with_name("killed_saving.py")
+LAYOUTS = ("vesalius", "huggingface")
 
 
-@pytest.mark.parametrize("layout", ["vesalius", "huggingface"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_path, kills, layout):
     (done,) = scripts(KILLING, tmp_path / "model", kills, layout)
@@ -137,6 +138,48 @@ def test_a_model_saved_over_another_is_the_one_or_the_other_after_any_kill(tmp_p
     assert times == kills
     assert halfway > 0, "no kill came while saving"
     assert kills < 100 or outcomes == 2
+
+
+CONVERTING = Path(__file__).with_name("killed_converting.py")
+
+
+@pytest.mark.parametrize(
+    ("layout", "kills"),
+    [
+        ("vesalius", 8),
+        *(pytest.param(layout, 100, marks=pytest.mark.slow) for layout in LAYOUTS),
+    ],
+)
+def test_a_model_that_is_converted_is_there_whole_or_not_at_all_after_any_kill(
+    tmp_path, layout, kills
+):
+    (done,) = scripts(CONVERTING, tmp_path, kills, layout)
+    assert done.returncode == 0, done.stderr
+    times, converted, halfway = map(int, done.stdout.splitlines()[-1].split())
+    assert times == kills
+    assert kills < 100 or (halfway and 0 < converted < kills)
+
+
+LOADING = Path(__file__).with_name("loaded_while_saved.py")
+
+
+@pytest.mark.parametrize(
+    ("kind", "loads"),
+    [
+        ("all files", 40),
+        *(pytest.param(kind, 1000, marks=pytest.mark.slow) for kind in ("plain", "shards")),
+        pytest.param("all files", 1000, marks=pytest.mark.slow),
+    ],
+)
+def test_a_model_that_is_loaded_while_it_is_saved_over_is_the_one_or_the_other(
+    tmp_path, kind, loads
+):
+    """Or there is an error that says why; some of a thousand loads give each of the two."""
+    (done,) = scripts(LOADING, tmp_path / "model", loads, kind)
+    assert done.returncode == 0, done.stderr
+    one, other, errors = map(int, done.stdout.split())
+    assert one + other + errors == loads
+    assert loads < 1000 or (one and other)
 
 
 def test_saving_over_a_model_leaves_nothing_of_it_and_all_else(tmp_path):

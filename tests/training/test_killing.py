@@ -11,12 +11,17 @@ from vesalius.training import Run
 from vesalius.training.processes import Processes
 
 SCRIPT = Path(__file__).with_name("killed_small.py")
+FINETUNING = Path(__file__).with_name("killed_finetuning.py")
+
+
+def numbers(*command):
+    (done,) = scripts(*command)
+    assert done.returncode == 0, done.stderr
+    return map(int, done.stdout.split())
 
 
 def killed(name, folder, kills):
-    (done,) = scripts(SCRIPT, name, folder, folder / "run", kills)
-    assert done.returncode == 0, done.stderr
-    times, step = map(int, done.stdout.split())
+    times, step = numbers(SCRIPT, name, folder, folder / "run", kills)
     assert times == kills
     return step
 
@@ -33,3 +38,19 @@ def test_a_run_survives_kills_and_ends_with_the_bits_of_one_that_was_not_killed(
     saved = files.read(tmp_path / f"run/checkpoints/step-{step:08d}/model.safetensors").arrays
     for name, tensor in run.network.state_dict().items():
         assert saved[name].tobytes() == tensor.numpy().tobytes(), name
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kills"),
+    [
+        ("finetune", 3),
+        pytest.param("finetune", 100, marks=pytest.mark.slow),
+        pytest.param("lora", 100, marks=pytest.mark.slow),
+    ],
+)
+def test_finetuning_that_is_killed_goes_on_to_the_same_last_bit(strategy, kills, tmp_path):
+    """Before its first checkpoint, between two, and while the model is written."""
+    times, done, steps = numbers(FINETUNING, strategy, tmp_path, kills)
+    assert times == kills
+    assert done > 0
+    assert kills < 100 or steps > 5

@@ -4,12 +4,15 @@ Nothing is folded and no number of the model's is changed. The output is followe
 added up: through residual connections, and through normalisations, gates and activations with the
 values that they had in this run. Where that ends stand the parts: heads, feedforward networks,
 biases, embedding and position; time steps of a recurrent network; places of a window.
+In Elman networks parts grow with each step back through time and cancel, because a held tanh no
+longer limits what recurrent weights enlarge. Where rounding would decide their sum, the way ends:
+the state there is one part for all earlier steps.
 Parts of a sum are no causes: ``ablate`` is the test of those.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,8 @@ SHOWN = 12
 """Parts that a picture and a repr tell one by one."""
 PRECISE = 0.01
 """Of the values of the target's step: what rounding may move a sum by that is called exact."""
+EARLIER = 0.001
+"""Of the same values: what time steps may add to that before the way back ends."""
 ROUNDING = 1e-6
 """Of a sum in float32, against the sizes of its terms."""
 WHOLE = ("P", "D", "X", "X_0", "d")
@@ -65,6 +70,11 @@ class Attribution(Pictured):
     probability: float | None = None
     scale: float = math.inf
     """The largest size among the numbers of the target's step."""
+    together: list[str] = field(default_factory=list)
+    """States that stand for all earlier time steps, where told one by one those would cancel.
+
+    One, or where states are averaged over a text, each from some time step back.
+    """
 
     @property
     def total(self) -> float:
@@ -82,10 +92,7 @@ class Attribution(Pictured):
 
     @property
     def precise(self) -> bool:
-        """Whether rounding leaves the sum a meaning.
-
-        Over many time steps of a recurrent network, parts grow far beyond their sum and cancel.
-        """
+        """Whether rounding is small beside the values: within a hundredth of the largest."""
         return self.bound <= PRECISE * self.scale
 
     def _verdict(self) -> str:
@@ -93,8 +100,16 @@ class Attribution(Pictured):
             return f"the sum of the parts {rounding.verdict(self.difference, self.bound)}"
         return (
             f"the parts are no exact sum: they cancel, and rounding can move it by "
-            f"{self.bound:.0e}, where {self.target.step} goes to {self.scale:.3g}; "
-            f"dissect fewer tokens"
+            f"{self.bound:.0e}, where {self.target.step} goes to {self.scale:.3g}: {self._left()}"
+        )
+
+    def _left(self) -> str:
+        """How many digits rounding leaves, and what brings more."""
+        digits = -math.log10(self.bound / self.scale) if self.scale else 0.0
+        left = max(0, math.floor(digits))
+        return (
+            f"{left or 'none'} of its digits {'is' if left == 1 else 'are'} certain; "
+            f"weights in float64 (vesalius convert --dtype float64) bring nine more"
         )
 
     def __getitem__(self, name: str) -> float:
@@ -117,6 +132,12 @@ class Attribution(Pictured):
         rows = [(part.name, f"{part.share:+.6g}", part.what) for part in self.parts]
         yield Table(("part", "share", "what it is"), rows, right=(1,), prose=(2,))
         yield self._verdict()
+        if self.together:
+            more = f" and {others} states before it" if (others := len(self.together) - 1) else ""
+            yield (
+                f"from {self.together[0]}{more} the way back ends: earlier time steps, told one by "
+                f"one, grow and cancel, until rounding decides their sum"
+            )
 
     def first(self, count: int) -> "Attribution":
         """The largest parts, and the others as one."""
@@ -144,6 +165,7 @@ class Attribution(Pictured):
             "bound": self.bound,
             "precise": self.precise,
             "agrees": self.agrees,
+            "together": self.together,
         }
 
 
@@ -172,7 +194,9 @@ def attribute(
         G[cell] = weight
     covectors, shares = {wanted.step: G}, dict[str, float]()
     parts: list[Part] = []
-    most = 0.0
+    scale = float(np.abs(value).max())
+    most = way_back = 0.0
+    together: list[str] = []
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
         for step in reversed(trace.steps):
             held = covectors.pop(step.name, None)
@@ -183,12 +207,19 @@ def attribute(
             if not _is_part(trace, step, wanted.step, neurons):
                 rule = graph.rule(step)
                 pulled = rule.pull(graph, step.place, arrayed(step.value), held)
+            rounded = 0.0 if pulled is None else _rounded(trace, step, pulled)
+            if "time" in step.place and step.name != wanted.step:
+                way_back += rounded
+                if pulled is not None and way_back > EARLIER * scale:
+                    parts.append(_earlier(step, held))
+                    together.append(step.name)
+                    continue
             if pulled is None:
                 parts += _parts(trace, step, held, split=step.name == sources)
                 continue
             if step.name in trace.steps.edited:
                 parts += _put(trace, step, held, pulled)
-            most += _rounded(trace, step, pulled)
+            most += rounded
             for name, more in pulled.covectors.items():
                 before = covectors.get(name)
                 covectors[name] = more if before is None else before + more
@@ -198,15 +229,15 @@ def attribute(
     parts += [Part(name, share, _constant(name)) for name, share in shares.items()]
     parts.sort(key=lambda part: -abs(part.share))
     _require_finite(sum(abs(part.share) for part in parts), wanted, trace.steps[0])
-    scale = float(np.abs(value).max())
-    return Attribution(wanted, wanted.of(value), parts, most, wanted.probability(value), scale)
+    likely = wanted.probability(value)
+    return Attribution(wanted, wanted.of(value), parts, most, likely, scale, together)
 
 
 def _require_finite(size: float, wanted: Target, step: Step) -> None:
     if not math.isfinite(size):
         raise NotFinite(
             f"the parts of {wanted.label} are not finite numbers on the way back to {step.name}: "
-            f"over many tokens they grow beyond all; dissect fewer tokens"
+            f"weights are so large that products overflow; expected weights of usual sizes"
         )
 
 
@@ -228,6 +259,8 @@ def _rounded(trace: Trace, step: Step, pulled: Pulled) -> float:
     for name, more in pulled.covectors.items():
         count = max(count, len(more))
         sizes += float(np.abs(more * np.asarray(trace[name]).reshape(more.shape)).sum())
+    if not math.isfinite(sizes):
+        return math.inf
     return rounding.bound(count, sizes, rounding.precision(step.value))
 
 
@@ -267,6 +300,13 @@ def _parts(trace: Trace, step: Step, G: Array, split: bool) -> Iterator[Part]:
             yield Part(f"X:{i + 1}", float(shares[i]), f"the embedding at place {i + 1}{token}")
         return
     yield Part(step.name, float((G * value).sum()), _what(step))
+
+
+def _earlier(step: Step, G: Array) -> Part:
+    """All time steps up to one, in what it passes on."""
+    value = np.asarray(step.value, np.float64).reshape(G.shape)
+    what = f"all that came in up to time step {step.place['time']}"
+    return Part(step.name, float((G * value).sum()), what)
 
 
 def _what(step: Step) -> str:
