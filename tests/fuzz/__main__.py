@@ -20,11 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TARGETS = (
-    "safetensors configs tokenizers pickles recipes series images traces edits commands".split()  # noqa: SIM905
-)
+TARGETS = (  # noqa: SIM905
+    "safetensors configs tokenizers pickles recipes series images traces edits engines sampling "
+    "attribution saving commands"
+).split()
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"
+KERNELS = ROOT / ".pytest_cache/d/kernels"
+"""Compiled once for all targets, and for the tests; as in tests/surroundings.py."""
 MOST_SEEDS = 1 << 32
 STUCK = 900  # seconds without a new case: such a process waits for something, and not for its turn
 
@@ -77,6 +80,7 @@ def searched(
     outcome, end, number = Outcome(target), time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory(prefix=f"vesalius-fuzz-{target}-") as name:
         folder = Path(name)
+        share_kernels(folder / "cache")
         once = False
         while not once or (cases is None and time.monotonic() < end):
             once = True
@@ -100,6 +104,12 @@ def searched(
             outcome.cases += died - number + 1
             number = died + 1
     return outcome
+
+
+def share_kernels(cache: Path) -> None:
+    KERNELS.mkdir(parents=True, exist_ok=True)
+    cache.mkdir()
+    (cache / "kernels").symlink_to(KERNELS, target_is_directory=True)
 
 
 def ended(

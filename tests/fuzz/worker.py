@@ -14,11 +14,11 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from fuzz import watching
+from fuzz import models, watching
 from fuzz.commands import Commands
 from fuzz.targets import TARGETS, Target
 
-ALL: dict[str, type[Target]] = {**TARGETS, "commands": Commands}
+ALL: dict[str, type[Target]] = {**TARGETS, **models.TARGETS, "commands": Commands}
 
 
 def main() -> None:
@@ -56,6 +56,7 @@ class Search:
         self.known: set[str] = set()
         for number in range(-20, 0):  # import what is imported late, outside all bounds
             self._try(number)
+        self.answered = 0
         self.before = watching.limit_memory()
         self.out = (folder / "out").open("a")
 
