@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TARGETS = (  # noqa: SIM905
     "safetensors configs tokenizers pickles recipes series images traces edits engines sampling "
-    "attribution saving commands"
+    "attribution saving tables tokens foreign commands"
 ).split()
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"
@@ -64,10 +64,11 @@ class Outcome:
     cases: int = 0
     answered: int = 0
     megabytes: float = 0
+    seconds: float = 0
 
     def shown(self) -> int:
         report(
-            f"{self.target}: {self.cases:,} cases, {self.answered:,} of them answered, "
+            f"{self.target}: {self.cases:,} cases in {self.seconds:.0f} s, {self.answered:,} answered, "
             f"{self.megabytes:.0f} MB at most, {len(self.findings)} findings"
         )
         return len(self.findings)
@@ -94,6 +95,7 @@ def searched(
                 last = told[-1]
                 outcome.cases += last["cases"]
                 outcome.answered += last["answered"]
+                outcome.seconds += last["seconds"]
                 outcome.megabytes = max(outcome.megabytes, last["megabytes"])
                 number = last["next"]
                 continue
