@@ -20,7 +20,7 @@ from vesalius import generate
 from vesalius.analyses.attribution import attribute
 from vesalius.dissection import dissect
 from vesalius.errors import BrokenFile, NotFinite
-from vesalius.generation.sampling import Draw, Sampling
+from vesalius.generation.sampling import Draw, Sampling, softmax
 from vesalius.model import Model, load_folder
 
 Case = Callable[[], object]
@@ -166,7 +166,8 @@ def _hold(draw: Draw) -> None:
     assert not odds[~kept].any()
     assert kept[draw.token]
     assert odds[draw.token] > 0
-    assert odds[draw.penalised.argmax()] == odds.max(), "the likeliest is always kept"
+    every = softmax(draw.tempered)
+    assert every[kept].max() == every.max(), "the likeliest is always kept"
     if sampling.top_k is not None and sampling.temperature:
         least = np.sort(draw.tempered)[::-1][: sampling.top_k][-1]
         assert (draw.tempered[kept] >= least).all()
