@@ -74,7 +74,7 @@ def test_so_do_those_of_a_difference_of_two(name):
 
 
 def test_a_word_compared_with_itself_is_owed_to_nothing():
-    found = attribute(trace("gpt2"), (1, 1))
+    found = attribute(trace("gpt"), (1, 1))
     assert (found.value, found.total, found.agrees) == (0, 0, True)
 
 

@@ -69,7 +69,8 @@ class Outcome:
     def shown(self) -> int:
         report(
             f"{self.target}: {self.cases:,} cases in {self.seconds:.0f} s, "
-            f"{self.answered:,} of them answered, {self.megabytes:.0f} MB at most, {len(self.findings)} findings"
+            f"{self.answered:,} of them answered, {self.megabytes:.0f} MB at most, "
+            f"{len(self.findings)} findings"
         )
         return len(self.findings)
 
