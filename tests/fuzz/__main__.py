@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TARGETS = (
-    *("safetensors", "configs", "tokenizers", "pickles", "keras", "recipes", "series"),
-    *("images", "traces", "edits", "commands"),
-)
+TARGETS = (  # noqa: SIM905
+    "safetensors configs tokenizers pickles keras recipes series images traces edits engines "
+    "sampling attribution saving tables tokens foreign commands"
+).split()
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"
+KERNELS = ROOT / ".pytest_cache/d/kernels"
+"""Compiled once for all targets, and for the tests; as in tests/surroundings.py."""
 MOST_SEEDS = 1 << 32
 STUCK = 900  # seconds without a new case: such a process waits for something, and not for its turn
 
@@ -62,11 +64,13 @@ class Outcome:
     cases: int = 0
     answered: int = 0
     megabytes: float = 0
+    seconds: float = 0
 
     def shown(self) -> int:
         report(
-            f"{self.target}: {self.cases:,} cases, {self.answered:,} of them answered, "
-            f"{self.megabytes:.0f} MB at most, {len(self.findings)} findings"
+            f"{self.target}: {self.cases:,} cases in {self.seconds:.0f} s, "
+            f"{self.answered:,} of them answered, {self.megabytes:.0f} MB at most, "
+            f"{len(self.findings)} findings"
         )
         return len(self.findings)
 
@@ -78,6 +82,7 @@ def searched(
     outcome, end, number = Outcome(target), time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory(prefix=f"vesalius-fuzz-{target}-") as name:
         folder = Path(name)
+        share_kernels(folder / "cache")
         once = False
         while not once or (cases is None and time.monotonic() < end):
             once = True
@@ -91,6 +96,7 @@ def searched(
                 last = told[-1]
                 outcome.cases += last["cases"]
                 outcome.answered += last["answered"]
+                outcome.seconds += last["seconds"]
                 outcome.megabytes = max(outcome.megabytes, last["megabytes"])
                 number = last["next"]
                 continue
@@ -101,6 +107,12 @@ def searched(
             outcome.cases += died - number + 1
             number = died + 1
     return outcome
+
+
+def share_kernels(cache: Path) -> None:
+    KERNELS.mkdir(parents=True, exist_ok=True)
+    cache.mkdir()
+    (cache / "kernels").symlink_to(KERNELS, target_is_directory=True)
 
 
 def ended(

@@ -1,7 +1,10 @@
 """The command line as a target: every verb with arguments that are wrong, or right by chance."""
 
 import io
+import json
 import os
+import struct
+import sys
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -11,7 +14,9 @@ from typing import Any
 import click
 from strategies import filled, small
 
+from fuzz.mutating import bytes_changed
 from fuzz.targets import CSV, TEXT, TS, Case
+from vesalius.errors import CONTROL
 
 TEXTS = ("", " ", "It rained", "[MASK] it", "[MASK]", TEXT, "\udcff", "-", "--", "x" * 9999)
 NAMES = ("", ".", "no-such-thing", "a/b/c", "x" * 300, "é", "*", "~", "-1", "28")
@@ -35,6 +40,11 @@ LASTING = ("max_new_tokens", "samples", "words", "size", "threads", "batch", "le
 """Options whose large values are fine, and take as long as they say."""
 ENDLESS = ("explore",)
 """Verbs that serve until they are interrupted."""
+SHOWN_AS_THEY_ARE = ("generate",)
+"""Verbs whose output is a text that a model wrote, for a file or another program."""
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\r"
+STDIN = ("It rained.\nAgain!\n", "", "\n", TEXT, "1 2 3", "a\0b", EVIL, "x" * 9999, "{", CSV)
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp037", "shift-jis")
 RECIPE = """
 family = "lstm"
 objective = "next-token"
@@ -67,6 +77,7 @@ class Commands:
             model = filled(small(family, **settings), dtype="float32")
             model.tokenizer = tokenizer
             model.save(folder / f"a-{family}")  # a family alone is the name of a recipe
+        _with_evil_names(folder)
         (folder / "text.txt").write_text(f"{TEXT}\nIt rained.\n" * 20)
         (folder / "empty.txt").touch()
         (folder / "bytes.txt").write_bytes(bytes(range(256)))
@@ -84,7 +95,29 @@ class Commands:
         if random.random() < 0.1:
             arguments.insert(random.randrange(len(arguments) + 1), random.choice(TEXTS))
         (place / "arguments").write_text(repr(arguments), encoding="utf-8", errors="replace")
-        return lambda: _run(arguments, place)
+        typed = random.choice(STDIN).encode(random.choice(ENCODINGS), "replace")
+        if random.random() < 0.2:
+            typed = bytes_changed(random, typed)
+        (place / "stdin").write_bytes(typed)
+        terminal = random.choice(("utf-8", "utf-8", "ascii", "latin-1"))
+        return lambda: _run(arguments, place, io.TextIOWrapper(io.BytesIO(typed), terminal))
+
+
+def _with_evil_names(folder: Path) -> None:
+    """A model whose tensors, settings and file names would command a terminal."""
+    model = filled(small("gpt2"), dtype="float32")
+    model.save(folder / "evil")
+    file = folder / "evil/model.safetensors"
+    data = file.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    end = max(entry["data_offsets"][1] for name, entry in header.items() if name[0] != "_")
+    header[EVIL] = {"dtype": "F32", "shape": [1], "data_offsets": [end, end + 4]}
+    said = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(said)) + said + data[8 + length :] + bytes(4))
+    config = json.loads((folder / "evil/config.json").read_text())
+    (folder / "evil/config.json").write_text(json.dumps({**config, EVIL: EVIL}))
+    (folder / "evil" / EVIL.replace("/", "")).touch()
 
 
 def _verbs(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -116,8 +149,19 @@ def _said(random: Random, parameter: click.Parameter) -> list[str]:
 
 def _values(random: Random, parameter: click.Parameter) -> tuple[str, ...]:
     kind, name = parameter.type, parameter.name or ""
-    models = ("a-gpt2", "a-bert", "a-vit", "a-tst", "a-lstm")
-    files = ("text.txt", "empty.txt", "bytes.txt", "recipe.toml", "x.ts", "x.csv", "a-gpt2", "new")
+    models = ("a-gpt2", "a-bert", "a-vit", "a-tst", "a-lstm", "evil")
+    files = (
+        "-",
+        "-",
+        "text.txt",
+        "empty.txt",
+        "bytes.txt",
+        "recipe.toml",
+        "x.ts",
+        "x.csv",
+        "a-gpt2",
+        "new",
+    )
     if random.random() < 0.1:
         return random.choice((TEXTS, NAMES, LISTS, NUMBERS, models, files))
     if isinstance(kind, click.Choice):
@@ -133,15 +177,21 @@ def _values(random: Random, parameter: click.Parameter) -> tuple[str, ...]:
     return random.choice((TEXTS, TEXTS, LISTS, NAMES))
 
 
-def _run(arguments: list[str], place: Path) -> None:
+def _run(arguments: list[str], place: Path, stdin: io.TextIOWrapper) -> None:
     from vesalius.cli import _guarded, cli
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "replace") for _ in range(2))
     with chdir(place), redirect_stdout(out), redirect_stderr(err):
-        code = _guarded(lambda: cli.main(arguments, "vesalius", standalone_mode=False))
+        own, sys.stdin = sys.stdin, stdin
+        try:
+            code = _guarded(lambda: cli.main(arguments, "vesalius", standalone_mode=False))
+        finally:
+            sys.stdin = own
         out.flush()
         err.flush()
-    said = err.buffer.getvalue().decode("utf-8", "replace")
+    printed, said = (one.buffer.getvalue().decode("utf-8", "replace") for one in (out, err))
+    shown = said if {*arguments[:1]} & {*SHOWN_AS_THEY_ARE} else printed + said
+    assert not {*map(chr, CONTROL)} & set(shown.replace("\r\n", "\n")), f"controls: {shown!r:.300}"
     judged = arguments[:1] == ["verify"]  # 1 is its verdict that steps part
     assert code in ((0, 1, 2, 3) if judged else (0, 2, 3)), f"exit code {code}"
     assert "Traceback" not in said, said

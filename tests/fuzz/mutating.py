@@ -1,6 +1,8 @@
 """Ways to damage a file: its bytes, the values of its JSON, the cells and settings of its lines."""
 
 import json
+import struct
+import zlib
 from collections.abc import Sequence
 from copy import deepcopy
 from random import Random
@@ -42,6 +44,53 @@ def bytes_changed(random: Random, data: bytes, others: Sequence[bytes] = ()) -> 
                 if digits:
                     changed[random.choice(digits)] = random.randrange(48, 58)
     return bytes(changed)
+
+
+def png_changed(random: Random, data: bytes) -> bytes:
+    """A chunk of a PNG changed, left out or repeated, with its checksum made right again."""
+    chunks, at = [], 8
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        chunks.append((data[at + 4 : at + 8], data[at + 8 : at + 8 + length]))
+        at += 12 + length
+    for _ in range(random.choice((1, 1, 2))):
+        number = random.randrange(len(chunks))
+        kind, content = chunks[number]
+        match random.randrange(5):
+            case 0:
+                del chunks[number]
+                chunks = chunks or [(kind, content)]
+            case 1:
+                chunks.insert(number, random.choice(chunks))
+            case 2:
+                kind = random.choice((b"PLTE", b"tRNS", b"IDAT", b"iCCP", b"zTXt", b"acTL", kind))
+                chunks[number] = kind, content
+            case _:
+                try:
+                    pixels = zlib.decompress(content) if random.random() < 0.5 else b""
+                except zlib.error:  # no pixels, or damaged ones
+                    pixels = b""
+                if pixels:
+                    content = zlib.compress(bytes_changed(random, pixels))
+                else:
+                    content = bytes_changed(random, content)
+                chunks[number] = kind, content
+    parts = (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    )
+    return data[:8] + b"".join(parts)
+
+
+def npy_changed(random: Random, data: bytes, odd: Sequence[str]) -> bytes:
+    """The header of a .npy file changed, and its length made right again."""
+    (length,) = struct.unpack("<H", data[8:10])
+    header = data[10 : 10 + length].decode("latin-1")
+    changed = lines_changed(random, header, odd, " ,:'(")[:65_000]
+    return data[:8] + struct.pack("<H", len(changed)) + changed + data[10 + length :]
 
 
 RAW_JSON = (

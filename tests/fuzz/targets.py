@@ -23,9 +23,18 @@ from h5files import FLIPS, LINKS, flipped, write_gpt2
 from strategies import SMALL, filled, small
 
 from fuzz.editing import EditPatterns
-from fuzz.mutating import SETTINGS, bytes_changed, json_changed, lines_changed
+from fuzz.mutating import (
+    CELLS,
+    SETTINGS,
+    bytes_changed,
+    json_changed,
+    lines_changed,
+    npy_changed,
+    png_changed,
+)
 from vesalius.checkpoints.folders import read_config
 from vesalius.errors import UnknownConfiguration
+from vesalius.inspection import inspect
 from vesalius.model import load_folder
 
 Case = Callable[[], object]
@@ -85,7 +94,7 @@ class Safetensors:
                 header = json_changed(random, json.loads(header))
                 damaged = struct.pack("<Q", len(header)) + header + body
         _put(place, {"config.json": self.configs[number], "model.safetensors": damaged})
-        return lambda: (load_folder(place).parameters, read_config(place))
+        return lambda: (inspect(place), load_folder(place).parameters, read_config(place))
 
 
 class Configs:
@@ -120,6 +129,7 @@ class Configs:
         def read() -> None:
             from vesalius.counting import count
 
+            inspect(place)
             count(read_config(place))
             _ = load_folder(place).parameters
 
@@ -275,6 +285,7 @@ class Pickles:
             "c": torch.eye(3).to_sparse(),
         }
         parameter = {"p": torch.nn.Parameter(torch.ones(2)), "n": torch.tensor(3)}
+        self.bombs = [*_bombs(pickle.dumps(state), "archive/data.pkl")]
         self.plain = [
             _saved(torch, value, zipped)
             for value in (state, mixed, shared, parameter, [state], state["norm.bias"])
@@ -294,6 +305,8 @@ class Pickles:
                 data = bytes_changed(random, _payload(random, canary), self.plain)
             case _:
                 data = bytes_changed(random, random.choice(self.plain), self.plain)
+        if random.random() < 0.02:
+            data = random.choice(self.bombs)
         _put(place, {"pytorch_model.bin": data})
 
         def read() -> None:
@@ -486,6 +499,23 @@ class Series:
         return lambda: series.read_csv(place / "x.csv", label=label)
 
 
+DESCRIBED = (
+    "|O",
+    "<U1",
+    ">f8",
+    "<f2",
+    "<M8[ns]",
+    "V9",
+    "[('a', '<i4')]",
+    "True",
+    "None",
+    "-1",
+    "()",
+)
+DESCRIBED = (*DESCRIBED, "9" * 20, "1" * 5000, "0", "(2, 3)", "descr", "__import__('os')", *CELLS)
+"""What stands in the header of a .npy file, and does not."""
+
+
 class Images:
     """Images as PNG and JPEG, as IDX files, compressed or not, and as arrays."""
 
@@ -511,6 +541,7 @@ class Images:
             file = io.BytesIO()
             save(file, images=pixels, labels=np.array([1, 0]))
             self.archives.append(file.getvalue())
+        self.bombs = [*_bombs(_array(np.zeros((20, 64, 1024, 1024), np.uint8)[:0]), "images.npy")]
 
     def case(self, random: Random, place: Path) -> Case:
         from vesalius.data.images import read_images
@@ -523,6 +554,12 @@ class Images:
         every = [*self.png, *self.jpeg, *self.arrays, *self.archives, *self.idx]
         seeds = kinds[name] if random.random() < 0.95 else every
         _put(place, {name: bytes_changed(random, random.choice(seeds), every)})
+        if name == "x.npy" and random.random() < 0.5:
+            _put(place, {name: npy_changed(random, random.choice(self.arrays), DESCRIBED)})
+        if name in ("x.png", "x.jpg") and random.random() < 0.4:
+            _put(place, {name: png_changed(random, random.choice(self.png))})
+        if name == "x.npz" and random.random() < 0.1:
+            _put(place, {name: random.choice(self.bombs)})
         if name.endswith(".gz") and random.random() < 0.05:
             _put(place, {name: self.bomb})
         if name.endswith(".gz"):
@@ -540,6 +577,20 @@ def _bomb(head: bytes) -> bytes:
     begins = packing.compress(head) + packing.flush(zlib.Z_FULL_FLUSH)
     zeros = packing.compress(bytes(2**20)) + packing.flush(zlib.Z_FULL_FLUSH)
     return begins + 2000 * zeros + packing.flush()
+
+
+def _bombs(head: bytes, name: str) -> Iterator[bytes]:
+    """Archives of two gigabytes of zeros after a head: one that says so, and one that does not."""
+    expands = _bomb(head)
+    size = len(head) + 2000 * 2**20
+    packed = expands[10:-8]  # without what gzip puts around
+    for said in (size, len(head)):
+        entry = struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 33, 0, len(packed), said, len(name), 0)
+        local = b"PK\3\4" + entry + name.encode() + packed
+        listed = b"PK\1\2" + struct.pack("<H", 20) + entry + struct.pack("<HHHII", 0, 0, 0, 0, 0)
+        listed += name.encode()
+        counts = struct.pack("<HHHHIIH", 0, 0, 1, 1, len(listed), len(local), 0)
+        yield local + listed + b"PK\5\6" + counts
 
 
 def _drawn(picture: Any, kind: str, **more: Any) -> bytes:
@@ -586,6 +637,8 @@ class Traces:
             trace.summaries()
             trace.tokens()
             trace.likeliest(3)
+            trace.to_json()
+            repr(trace)
             trace.save(place / "again.safetensors")
 
         return read

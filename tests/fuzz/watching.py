@@ -24,6 +24,8 @@ LONGEST = 4000  # characters of a message
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "os.fork", "pty")
 REACHES = ("socket.connect", "socket.bind", "urllib.Request", "webbrowser.open")
 CHANGES = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "shutil.rmtree", "os.chmod", "os.link")
+FOLDER = {"os.rename": 2, "os.link": 2}
+"""Which detail of an event is the open folder that a name stands in: the last, but of these."""
 
 
 class Finding(Exception):
@@ -35,6 +37,8 @@ class Watch:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.watching, self.seen = str(folder.resolve()), False, list[str]()
+        cache = os.environ.get("VESALIUS_CACHE", folder)
+        self.kernels = os.path.realpath(os.path.join(cache, "kernels"))  # which processes share
         self.printed = tempfile.TemporaryFile()  # noqa: SIM115 (for good)
         sys.addaudithook(self._audit)
 
@@ -47,16 +51,18 @@ class Watch:
             return  # which the HDF5 library is locked into
         if event.startswith((*RUNS, *REACHES)):
             self.seen.append(f"{event} {details!r:.300}")
-        elif event in CHANGES or (
-            event == "open" and isinstance(details[2], int) and details[2] & _WRITING
-        ):
+        elif event in CHANGES:
+            self._require_inside(event, details[0], details[FOLDER.get(event, -1)])
+        elif event == "open" and isinstance(details[2], int) and details[2] & _WRITING:
             self._require_inside(event, details[0])
 
-    def _require_inside(self, event: str, name: Any) -> None:
+    def _require_inside(self, event: str, name: Any, within: Any = -1) -> None:
+        """What is changed stands in the folder; a name may be that of an open folder's entry."""
         if isinstance(name, int):
             return
-        path = os.path.realpath(os.fsdecode(name))
-        if not path.startswith((self.folder, os.devnull)):
+        start = f"/proc/self/fd/{within}" if isinstance(within, int) and within >= 0 else ""
+        path = os.path.realpath(os.path.join(start, os.fsdecode(name)))
+        if not path.startswith((self.folder, self.kernels, os.devnull)):
             self.seen.append(f"{event} {path!r:.300}")
 
     def run(self, case: Callable[[], object]) -> bool:

@@ -14,11 +14,16 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from fuzz import watching
+from fuzz import models, texts, watching
 from fuzz.commands import Commands
 from fuzz.targets import TARGETS, Target
 
-ALL: dict[str, type[Target]] = {**TARGETS, "commands": Commands}
+ALL: dict[str, type[Target]] = {
+    **TARGETS,
+    **models.TARGETS,
+    **texts.TARGETS,
+    "commands": Commands,
+}
 
 
 def main() -> None:
@@ -30,12 +35,11 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2**62)
     parser.add_argument("--seconds", type=float, default=2**31)
     arguments = parser.parse_args()
-    end = time.monotonic() + arguments.seconds
     watching.without_network()
     sys.dont_write_bytecode = True  # what a case imports late would be written beside its source
     search = Search(arguments.target, arguments.folder, arguments.seed)
-    number = arguments.first
-    while True:  # one at least, however long the imports took
+    number, end = arguments.first, time.monotonic() + arguments.seconds
+    while True:
         search.one(number)
         number += 1
         if number >= arguments.first + arguments.cases or time.monotonic() >= end:
@@ -56,7 +60,9 @@ class Search:
         self.known: set[str] = set()
         for number in range(-20, 0):  # import what is imported late, outside all bounds
             self._try(number)
+        self.answered = 0
         self.before = watching.limit_memory()
+        self.began = time.monotonic()
         self.out = (folder / "out").open("a")
 
     def one(self, number: int) -> None:
@@ -89,7 +95,8 @@ class Search:
 
     def summary(self) -> dict[str, float]:
         grown = watching.most_memory() - self.before
-        return {"cases": self.cases, "answered": self.answered, "megabytes": grown / 2**20}
+        about = {"cases": self.cases, "answered": self.answered, "megabytes": grown / 2**20}
+        return {**about, "seconds": time.monotonic() - self.began}
 
     def tell(self, what: dict[str, object]) -> None:
         self.out.write(json.dumps(what) + "\n")

@@ -7,8 +7,8 @@ import pytest
 import torch
 from lively import MODELS, error, lively
 
-from vesalius import create
-from vesalius.errors import ImpossibleSetting, TokenOutOfRange
+from vesalius import create, generate
+from vesalius.errors import ImpossibleSetting, NotFinite, TokenOutOfRange
 from vesalius.generation.engines import engine
 from vesalius.generation.engines.compiled import PREFILL_TOKENS
 from vesalius.generation.kernels import vectors
@@ -61,6 +61,14 @@ def test_nan_in_any_tensor_reaches_the_logits(model, dtype):
             logits = engine(model, dtype, threads=1).session(1, 3).prefill([0], [[3, 1, 4]])
         assert np.isnan(logits).any()
         array[...] = before
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_int8_says_in_one_error_that_weights_are_not_finite(value):
+    made = lively(*MODELS["gpt2"])
+    made.state["embedding.weight"][:] = value
+    with pytest.raises(NotFinite):
+        generate(made, [3, 1, 4], 2, dtype="int8")
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 11, 12, 13, PREFILL_TOKENS, PREFILL_TOKENS + 1])

@@ -191,7 +191,7 @@ def attribute(
         raise WrongKind(f"sources is a head, as P[3,4], which reads tokens; got {sources!r}")
     G = np.zeros(value.shape)
     for cell, weight in wanted.cells:
-        G[cell] = weight
+        G[cell] += weight  # 0 where a word is compared with itself
     covectors, shares = {wanted.step: G}, dict[str, float]()
     parts: list[Part] = []
     scale = float(np.abs(value).max())

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -91,7 +91,8 @@ def headers(folder: Path) -> list[Stored]:
 
 def stored(file: Path) -> list[Stored]:
     """The tensors of one file, from its checked header."""
-    header, start = _header(file)
+    with _opened(file) as stream:
+        header, start = _header(file, stream)
     return [
         _stored(file, name, entry, start + entry["data_offsets"][0])
         for name, entry in header.items()
@@ -100,7 +101,8 @@ def stored(file: Path) -> list[Stored]:
 
 def claimed(file: Path) -> list[Stored]:
     """The tensors that a damaged file's header speaks of, whether the rest is there or not."""
-    header, _ = _parsed(file)
+    with _opened(file) as stream:
+        header, _ = _parsed(file, stream)
     return [
         _stored(file, name, entry)
         for name, entry in header.items()
@@ -181,16 +183,31 @@ def read(file: Path) -> Tensors:
     Single and double precision are views of the file, private to this process; half precision is
     widened to single, which takes memory of its own and loses nothing.
     """
-    header, _ = _header(file)
+    header, raw = _mapped(file)
     dtypes = {name: entry["dtype"] for name, entry in header.items()}
-    arrays = {name: np.asarray(_widened(a, dtypes[name])) for name, a in views(file).items()}
+    arrays = {name: np.asarray(_widened(a, dtypes[name])) for name, a in _cut(raw, header).items()}
     return Tensors(arrays, widest([NAMES[dtype] for dtype in dtypes.values() if dtype in NAMES]))
 
 
 def views(file: Path) -> dict[str, Array]:
     """The tensors of one file as they are stored, bfloat16 as its bits; nothing is read yet."""
-    header, start = _header(file)
-    raw = np.memmap(file, dtype=np.uint8, mode="c", offset=start) if header else np.empty(0, "u1")
+    header, raw = _mapped(file)
+    return _cut(raw, header)
+
+
+def _mapped(file: Path) -> tuple[dict[str, Any], Array]:
+    """The checked header of a file and its bytes after that, of the same file.
+
+    It is opened once, since another one can take its name at any time.
+    """
+    with _opened(file) as stream:
+        header, start = _header(file, stream)
+        if not header:
+            return header, np.empty(0, np.uint8)
+        return header, np.memmap(stream, dtype=np.uint8, mode="c", offset=start)
+
+
+def _cut(raw: Array, header: dict[str, Any]) -> dict[str, Array]:
     return {
         name: raw[slice(*entry["data_offsets"])]
         .view(DTYPES[entry["dtype"]])
@@ -205,30 +222,33 @@ def _widened(array: Array, dtype: str) -> Array:
     return array.astype(np.float32) if dtype == "F16" else array
 
 
-def _header(file: Path) -> tuple[dict[str, Any], int]:
-    """The checked header of a file, and where its data begins."""
-    header, start = _parsed(file)
-    _check(file, header, file.stat().st_size - start)
+def _opened(file: Path) -> BinaryIO:
+    require_file(file)
+    return file.open("rb")
+
+
+def _header(file: Path, stream: BinaryIO) -> tuple[dict[str, Any], int]:
+    """The checked header of an open file, and where its data begins."""
+    header, start = _parsed(file, stream)
+    _check(file, header, os.fstat(stream.fileno()).st_size - start)
     return header, start
 
 
-def _parsed(file: Path) -> tuple[dict[str, Any], int]:
-    """The header of a file as it is written, and where its data begins."""
-    require_file(file)
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        first = stream.read(8)
-        length = int.from_bytes(first, "little")
-        if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
-            foreign.require_known(file)
-            raise BrokenFile(
-                f"{file} is no safetensors file, or is cut short: its header should be "
-                f"{length} bytes of {size}"
-            )
-        try:
-            header = json.loads(stream.read(length))
-        except (ValueError, RecursionError) as error:
-            raise BrokenFile(f"{file} has a damaged header: {error}") from error
+def _parsed(file: Path, stream: BinaryIO) -> tuple[dict[str, Any], int]:
+    """The header of an open file as it is written, and where its data begins."""
+    size = os.fstat(stream.fileno()).st_size
+    first = stream.read(8)
+    length = int.from_bytes(first, "little")
+    if len(first) < 8 or length > min(size - 8, HEADER_LIMIT):
+        foreign.require_known(file)
+        raise BrokenFile(
+            f"{file} is no safetensors file, or is cut short: its header should be "
+            f"{length} bytes of {size}"
+        )
+    try:
+        header = json.loads(stream.read(length))
+    except (ValueError, RecursionError) as error:
+        raise BrokenFile(f"{file} has a damaged header: {error}") from error
     if not isinstance(header, dict):
         raise BrokenFile(f"{file} has a damaged header: expected a JSON object")
     header.pop("__metadata__", None)

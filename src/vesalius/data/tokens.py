@@ -78,7 +78,7 @@ def tokenised(
     folder = cache / "tokens" / hashlib.sha256(known.encode()).hexdigest()[:32]
     try:
         if folder.exists():
-            with suppress(OSError, ValueError, KeyError):
+            with suppress(OSError, ValueError, KeyError, EOFError):
                 return read_tokens(folder)
             shutil.rmtree(folder)  # it is damaged
         # Another process may have made the same meanwhile.

@@ -16,7 +16,9 @@ def quantise(
     """Int8 weights and scales: their product is the matrix, rounded to 255 levels a row."""
     scale = np.abs(matrix).max(axis=1, initial=0) / np.float32(LARGEST)
     scale[scale == 0] = 1
-    return np.rint(matrix / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # of NaN and infinity, which the scale keeps
+        levels = np.rint(matrix / scale[:, None]).astype(np.int8)
+    return levels, scale.astype(np.float32)
 
 
 def rounded(model: Model) -> Model:
