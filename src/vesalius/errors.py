@@ -116,6 +116,10 @@ class WrongKind(VesaliusError):
     """A model asked for something that models of its family do not do."""
 
 
+class CannotBePickled(VesaliusError):
+    """A result that cannot go to another process as it is."""
+
+
 class EmptyCorpus(VesaliusError):
     """A corpus with nothing in it, or with less than one example needs."""
 

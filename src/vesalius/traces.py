@@ -17,6 +17,7 @@ from vesalius import arguments, notebooks
 from vesalius import equations as eq
 from vesalius.capabilities import predicts_next
 from vesalius.checkpoints import files, plain
+from vesalius.edits.sending import require_sendable
 from vesalius.equations import Steps
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, UnknownStep, WrongKind
@@ -85,6 +86,11 @@ class Trace(Mapping[str, Array], Shown):
             segments=graph.segments,
             edits=self.edits,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all, which an edit by a function without a name makes impossible."""
+        require_sendable(self.edits)
+        return self.__dict__
 
     def __getitem__(self, name: str) -> Array:
         value: Array = self.steps[name]
