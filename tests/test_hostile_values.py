@@ -13,6 +13,7 @@ import vesalius as vs
 from vesalius.data.arrays import read_array
 from vesalius.data.images import _picture
 from vesalius.data.labelled import read_labelled
+from vesalius.data.pictures import read_picture
 from vesalius.data.series import read_ts
 from vesalius.data.settings import LabelledData
 from vesalius.data.timelines import read_timeline
@@ -64,17 +65,31 @@ def test_a_value_that_no_float_can_hold_is_refused(tmp_path):
         read_labelled(str(tmp_path / "a.jsonl"), LabelledData(), "values")
 
 
-def test_a_picture_without_its_palette_is_named(tmp_path):
-    def chunk(kind, data):
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
+def chunk(kind, data):
+    """A part of a PNG."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 3, 0, 0, 0))
-    pixels = chunk(b"IDAT", zlib.compress(bytes(9 * 8)))
-    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + head + pixels + chunk(b"IEND", b""))
-    with pytest.raises(BrokenFile, match=r"a\.png cannot be read as PNG: it lacks its palette"):
-        _picture(tmp_path / "a.png")
+
+HEAD = (b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 3, 0, 0, 0))
+PIXELS = (b"IDAT", zlib.compress(bytes(9 * 8)))
+COLOURS, TRANSPARENT, PROFILE = (b"PLTE", bytes(6)), (b"tRNS", bytes(300)), (b"iCCP", b"name\0")
+
+
+@pytest.mark.parametrize(
+    ("read", "parts", "said"),
+    [
+        (_picture, [PIXELS], "it lacks its palette"),
+        (_picture, [COLOURS, PIXELS, PROFILE], "index out of range"),
+        (lambda file: read_picture(file, 8, 3), [COLOURS, PIXELS, PROFILE], "index out of range"),
+        (lambda file: read_picture(file, 8, 3), [COLOURS, TRANSPARENT, PIXELS], "palette index"),
+    ],
+)
+def test_a_picture_with_damaged_parts_is_named(tmp_path, read, parts, said):
+    file = tmp_path / "a.png"
+    every = b"".join(chunk(*part) for part in (HEAD, *parts, (b"IEND", b"")))
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + every)
+    with pytest.raises(BrokenFile, match=rf"a\.png cannot be read as PNG.*: {said}"):
+        read(file)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

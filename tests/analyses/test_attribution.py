@@ -120,6 +120,16 @@ def test_parts_that_grow_beyond_all_numbers_are_refused():
         attribute(cancelling(1.5e308, "f8"), ("h[2,4]", 0))
 
 
+def test_a_target_that_is_no_number_is_refused():
+    model = vs.load("gpt")
+    model.state["norm.bias"][:] = np.float32(3e38)
+    with np.errstate(all="ignore"):
+        found = vs.dissect(model, [100] * 4)
+        word = int(np.flatnonzero(~np.isfinite(found["Z"][:, -1]))[0])
+        with pytest.raises(NotFinite, match="not finite numbers on the way back to Z"):
+            attribute(found, (word, word))
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_so_do_those_of_a_difference_of_two(name):
     found = attribute(trace(name, double=True), (3, 5))

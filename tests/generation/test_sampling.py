@@ -98,6 +98,15 @@ def test_the_smallest_temperatures_are_greedy(shift, more):
         assert all(np.isfinite(c["tempered"]) for c in draw.to_json()["candidates"])
 
 
+@pytest.mark.parametrize("logits", [[1e-45, -3.4e38, -3.4e38], [-1, 1, 1e-45], [3.4e38, -3.4e38]])
+@pytest.mark.parametrize("temperature", [1e-308, 5e-324, 1])
+def test_logits_far_apart_stay_numbers(logits, temperature):
+    draw = Draw(np.array(logits, np.float32), Sampling(temperature), BEFORE[:0], 0.5)
+    assert np.isfinite(draw.tempered).all()
+    assert draw.token == np.argmax(logits)
+    assert draw.probabilities.sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize(("penalty", "token"), [(1e-300, 1), (1e300, 2)])
 def test_the_strongest_penalties_and_rewards_leave_numbers(penalty, token):
     draw = Draw(

@@ -189,6 +189,7 @@ def attribute(
     graph, value = trace.graph, trace[wanted.step]
     if sources is not None and graph.step(sources).symbol != "P":
         raise WrongKind(f"sources is a head, as P[3,4], which reads tokens; got {sources!r}")
+    _require_finite(abs(wanted.of(value)), wanted, graph.step(wanted.step))
     G = np.zeros(value.shape)
     for cell, weight in wanted.cells:
         G[cell] += weight  # 0 where a word is compared with itself

@@ -55,7 +55,9 @@ def read_picture(
                 )
             upright = ImageOps.exif_transpose(image)
             upright.load()
-    except (OSError, MemoryError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            if upright.mode == "P":
+                upright.convert("RGBA")  # which finds out what its palette lacks
+    except Exception as error:  # a damaged file makes Pillow raise anything
         if isinstance(error, FileNotFoundError | UnusableData):
             raise
         if isinstance(error, Image.DecompressionBombError):

@@ -102,9 +102,9 @@ class Draw:
         """
         logits, divisor = self.penalised.astype(np.float64), self.sampling.temperature or 1
         with np.errstate(over="ignore"):
-            if np.isfinite(logits.max() / divisor):
-                return logits / divisor
-            return _finite((logits - logits.max()) / divisor)
+            if not np.isfinite(logits.max() / divisor):
+                logits -= logits.max()
+            return _finite(logits / divisor)
 
     @cached_property
     def kept(self) -> Bool[Array, " V"]:
@@ -150,7 +150,8 @@ def _finite(logits: Logits) -> Logits:
 
 
 def softmax(logits: Logits) -> Float[Array, " V"]:
-    odds = np.exp(logits - logits.max())
+    with np.errstate(over="ignore"):  # of what is far below the largest
+        odds = np.exp(logits - logits.max())
     return odds / odds.sum()
 
 
