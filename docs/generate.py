@@ -189,11 +189,13 @@ def rosetta_page() -> str:
         "after a name say how it is read: our array to give the paper's, another library's to give "
         "ours; a cell is empty where a library has no such array. Hugging Face's classes with a "
         "head put `transformer.`, `bert.`, `vit.` or `model.` before the names of the backbone; "
-        "Keras and nanoGPT always tie `U` to `E`. Of recurrent and feedforward models other "
-        "libraries have the layers: `torch.nn.LSTM` and `RNN`, whose two biases are added, "
-        "`nn.Linear`, and Keras's `LSTM`, `SimpleRNN` and `Dense`. The four gates come in the "
-        "same order in PyTorch (i, f, g, o) and in Keras (i, f, c, o): add R, forget P, candidate "
-        "Q, output S. "
+        "Keras and nanoGPT always tie `U` to `E`. Of recurrent models, PyTorch stands for "
+        "`torch.nn.LSTM` and `RNN`, whose two biases are added, with the names of its example "
+        "word_language_model, and TensorFlow for its LSTM cells with those of its PTB tutorial; "
+        "of feedforward models, and in Keras, libraries have the layers: `nn.Linear`, `LSTM`, "
+        "`SimpleRNN` and `Dense`. The four gates come in the same order in PyTorch (i, f, g, o) "
+        "and in Keras (i, f, c, o): add R, forget P, candidate Q, output S; TensorFlow's cells "
+        "have i, j, f, o. vit-pytorch is that of releases 0.7.0 to 0.40.2. "
         "mvts_transformer is the TST of its authors. [Bringing your own weights](own-weights.md) "
         "shows how to use this.",
         *(_family_names(name, configuration(name, **all_)) for name, all_ in EVERYTHING.items()),

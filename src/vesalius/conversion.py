@@ -1,7 +1,8 @@
 """Models from files of any kind that ``vesalius convert`` reads, other libraries' among them.
 
 nanoGPT pickles its settings beside its weights, timm names an architecture and Keras stores a
-configuration. Names and shapes are left to ``checkpoints.libraries``.
+configuration; of weights alone, the names of tensors tell the layout (``checkpoints.bare``). Names
+and shapes are left to ``checkpoints.libraries``.
 """
 
 import math
@@ -13,12 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, keras_files, libraries, pickled, plain, preprocessor
+from vesalius.checkpoints import (
+    bare,
+    files,
+    folders,
+    foreign,
+    keras_files,
+    libraries,
+    pickled,
+    plain,
+    preprocessor,
+)
 from vesalius.checkpoints.files import Tensors
 from vesalius.checkpoints.huggingface import OWN_WEIGHTS
 from vesalius.checkpoints.tables import unwrapped
+from vesalius.data.arrays import read_arrays
 from vesalius.equations.parameters import Array
-from vesalius.errors import NotACheckpoint, UnknownConfiguration, VesaliusError
+from vesalius.errors import NotACheckpoint, UnknownConfiguration, UnknownSetting, VesaliusError
 from vesalius.families import configuration
 from vesalius.families.config import Config
 from vesalius.model import Model, folder_of, load_folder
@@ -29,15 +41,24 @@ TIMM_HEADS = {"tiny": 3, "small": 6, "base": 12, "large": 16, "huge": 16, "giant
 """Attention heads of timm's sizes, which its files do not say."""
 
 
+SAYS_ITSELF = ("vesalius", "model_type", "architectures", "architecture")
+"""Keys of config.json of which each says what the weights are."""
+
+
 def read_model(
-    source: str | Path, ignore_extra: bool = False, tokenizer: str | Path | None = None
+    source: str | Path,
+    ignore_extra: bool = False,
+    tokenizer: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model of a folder, of a file, or of a specimen; with the ``tokenizer`` of elsewhere.
+
+    ``settings`` state what files of weights alone do not say, as in ``{"heads": 8}``.
 
     A tokenizer is a file or folder that holds one, or a model's name. A .txt file other than
     vocab.txt is a text: its characters in the order of their code points, as nanoGPT numbers them.
     """
-    model = _read(source, ignore_extra)
+    model = _read(source, ignore_extra, settings or {})
     if tokenizer is not None:
         model.tokenizer = _tokenizer(tokenizer, model)
     return model
@@ -69,29 +90,79 @@ def _tokenizer(source: str | Path, model: Model) -> Tokenizer:
     return read
 
 
-def _read(source: str | Path, ignore_extra: bool) -> Model:
+def _read(source: str | Path, ignore_extra: bool, settings: Mapping[str, Any]) -> Model:
+    if not os.path.exists(source) and os.path.isfile(index := f"{source}.index"):
+        foreign.require_known(Path(index))  # a TensorFlow checkpoint, by the name that it has there
     path = Path(source) if os.path.isfile(source) else folder_of(source)
+    folder = path if path.is_dir() else path.parent
+    found = None if keras_files.find(path) else _weights(path)
+    described = folder / "config.json"
+    says = plain.read_json(described) if described.exists() else {}
+    if isinstance(found, Tensors) and not any(key in says for key in SAYS_ITSELF):
+        layout = bare.recognise({name: a.shape for name, a in found.arrays.items()})
+        if layout is not None:
+            return _bare(found, layout, bare.stated(layout, says, settings), ignore_extra)
+    if settings:
+        raise UnknownSetting(
+            f"{', '.join(settings)}: settings are stated of weights alone whose layout is known by "
+            f"the names of tensors, and {source} is not of that kind"
+        )
     if keras := keras_files.find(path):
-        family, settings, tensors = keras_files.read(keras, ignore_extra)
-        converted = _configured(family, settings)
+        family, measured, tensors = keras_files.read(keras, ignore_extra)
+        converted = _configured(family, measured)
         state = libraries.read_state("Keras", converted, tensors.arrays, ignore_extra)
         return Model(converted, state, dtype=tensors.dtype)
-    folder = path if path.is_dir() else path.parent
-    held = path.suffix == ".safetensors" or bool(path.is_dir() and files.weight_files(path))
-    found = None if held else _pickled(pickled.find(path) if path.is_dir() else path)
     if isinstance(found, Model):
         return found
-    if path.suffix == ".safetensors":
-        found = files.read(path)
-    described = folder / "config.json"
-    if described.exists() and "architecture" in (config := plain.read_json(described)):
-        return _timm(config, found or files.read_folder(folder), ignore_extra)
-    if found is not None and not described.exists():
+    if found is not None and "architecture" in says:
+        return _timm(says, found, ignore_extra)
+    own = path.is_dir() and bool(files.weight_files(path))
+    if found is not None and not described.exists() and not own:
         raise NotACheckpoint(
             f"{path} holds weights, but no config.json beside it says of what; expected Hugging "
             f'Face\'s, or timm\'s, as in {{"architecture": "vit_base_patch16_224"}}; {OWN_WEIGHTS}'
         )
-    return load_folder(folder, tensors=found, ignore_extra=ignore_extra)
+    return load_folder(folder, tensors=None if own else found, ignore_extra=ignore_extra)
+
+
+def _weights(path: Path) -> Tensors | Model | None:
+    """The tensors of a file or folder; the whole model where a pickled file has it."""
+    if path.suffix == ".npz":
+        return _numpy(path)
+    if path.suffix == ".safetensors":
+        return files.read(path)
+    if not path.is_dir():
+        return _pickled(path)
+    if files.weight_files(path):
+        return files.read_folder(path)
+    archives = sorted(path.glob("*.npz"))
+    if len(archives) == 1 and not files.pickled_files(path):
+        return _numpy(archives[0])
+    return _pickled(pickled.find(path))
+
+
+def _numpy(file: Path) -> Tensors:
+    """The arrays of a .npz; half precision is widened to single, which loses nothing."""
+    arrays = read_arrays(file)
+    dtype = files.widest([str(a.dtype) for a in arrays.values()])
+    wide = {n: a.astype(np.float32) if a.dtype == np.float16 else a for n, a in arrays.items()}
+    return Tensors(wide, dtype)
+
+
+def _bare(
+    tensors: Tensors, layout: bare.Layout, said: Mapping[str, Any], ignore_extra: bool
+) -> Model:
+    """A model of weights alone, with what was stated of it."""
+    read = layout.read(_unwrapped(tensors), said)
+    config, arrays = _configured(read.family, read.settings), read.arrays
+    if tensors.dtype == "float64":
+        arrays = {
+            n: a.astype("float64", copy=False) if a.dtype.kind == "f" else a
+            for n, a in arrays.items()
+        }
+    state = libraries.read_by(read.dialect, config, arrays, ignore_extra, layout.title)
+    folders.require_finite(arrays, state)
+    return Model(config, state, dtype=tensors.dtype)
 
 
 def _pickled(file: Path) -> Tensors | Model:

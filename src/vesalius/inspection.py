@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.checkpoints import files, fitting, foreign, plain
+from vesalius.checkpoints import bare, files, fitting, foreign, plain
 from vesalius.checkpoints.fitting import Difference
 from vesalius.checkpoints.folders import read_config
 from vesalius.counting import parameters
@@ -177,6 +177,11 @@ def inspect(folder: str | os.PathLike[str], values: bool = True) -> Inspection:
     config, own = _config(place, unknown)
     tensors = _stored(place, listed, problems, convertible=config is not None)
     problems += unknown
+    if config is None and (alone := bare.recognise({t.name: t.shape for t in tensors})):
+        problems.append(
+            f"the tensors are those of {alone.title}; convert them with: "
+            f"vesalius convert {folder} NEW_FOLDER"
+        )
     differences: tuple[Difference, ...] = ()
     if config is not None and tensors:
         places, differences = fitting.fit(

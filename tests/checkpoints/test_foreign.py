@@ -203,3 +203,27 @@ def test_weights_that_nothing_describes_lead_to_the_page_on_own_weights(tmp_path
         vs.count(tmp_path)
     with pytest.raises(UnknownConfiguration, match=r"the tensors are of no known.*own-weights\.md"):
         read_model(tmp_path)
+
+
+TABLE = bytes(40) + bytes.fromhex("57fb808b247547db")
+
+
+@pytest.mark.parametrize("given", ["model.ckpt-7.index", "model.ckpt-7", "."])
+def test_a_checkpoint_of_tensorflow_says_how_to_export_it(tmp_path, given):
+    (tmp_path / "model.ckpt-7.index").write_bytes(TABLE)
+    (tmp_path / "model.ckpt-7.data-00000-of-00001").write_bytes(bytes(64))
+    with pytest.raises(NotACheckpoint) as caught:
+        read_model(tmp_path / given)
+    lines = str(caught.value).splitlines()
+    assert f"tf.train.load_checkpoint({str(tmp_path / 'model.ckpt-7')!r})" in lines[1]
+    assert lines[2].startswith("  np.savez('weights.npz', **{n: reader.get_tensor(n) for n in ")
+    assert vs.inspect(tmp_path).files[0].what.startswith("not read: of a TensorFlow checkpoint")
+
+
+def test_the_data_of_a_checkpoint_of_tensorflow_lead_to_its_name(tmp_path):
+    data = tmp_path / "model.ckpt-7.data-00000-of-00001"
+    data.write_bytes(bytes(64))
+    (tmp_path / "old.ckpt").write_bytes(TABLE)  # one file, until 2017
+    for file, name in ((data, r"model\.ckpt-7"), (tmp_path / "old.ckpt", r"old\.ckpt")):
+        with pytest.raises(NotACheckpoint, match=rf"load_checkpoint\('.*{name}'\)"):
+            read_model(file)

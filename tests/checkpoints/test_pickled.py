@@ -89,3 +89,9 @@ def test_an_archive_that_points_beyond_itself_is_refused(tmp_path):
     (tmp_path / "x.bin").write_bytes(data)
     with pytest.raises(BrokenFile, match="it is damaged"):
         pickled.read(tmp_path / "x.bin")
+
+
+def test_a_whole_module_says_that_its_state_is_wanted(tmp_path):
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "model.pt")
+    with pytest.raises(BrokenFile, match=r"save model\.state_dict\(\) and convert that"):
+        pickled.read(tmp_path / "model.pt")

@@ -1,5 +1,6 @@
 """Models in files of other programs that are not read here, known by their first bytes."""
 
+import os
 import re
 import struct
 from pathlib import Path
@@ -10,6 +11,17 @@ HEAD = 1 << 16
 """Bytes that are looked at: a GGUF file says its architecture first."""
 ARCHITECTURE = rb"general\.architecture\x08\0\0\0(.)\0{7}([\w.-]+)"
 """A key of GGUF with its text: type 8, eight bytes of length, the letters."""
+TABLE = bytes.fromhex("57fb808b247547db")
+"""How the tables of TensorFlow end: a checkpoint's index, and a whole checkpoint until 2017."""
+CHECKPOINT = "of a TensorFlow checkpoint"
+SHARD = r"\.data-\d{5}-of-\d{5}"
+TENSORFLOW = (
+    "{file} is of a TensorFlow checkpoint, which only TensorFlow reads. With it, write the "
+    "variables to a .npz, and convert that:\n"
+    "  reader = tf.train.load_checkpoint({name!r})\n"
+    "  np.savez('weights.npz', **{{n: reader.get_tensor(n) for n in "
+    "reader.get_variable_to_shape_map()}})"
+)
 EXPORTED = b"24ka"
 """How later versions of llama2.c begin; the first has seven sizes alone."""
 
@@ -18,10 +30,14 @@ def program_of(file: Path) -> str | None:
     """What a file is that another program reads, or None."""
     with file.open("rb") as stream:
         head = stream.read(HEAD)
+        stream.seek(-min(len(TABLE), file.stat().st_size), os.SEEK_END)
+        tail = stream.read()
     if head.startswith(b"GGUF"):
         entry = re.search(ARCHITECTURE, head, re.DOTALL)
         architecture = entry[2][: entry[1][0]].decode() if entry else "unknown"
         return f"GGUF, the format of llama.cpp; its architecture is {architecture}"
+    if tail == TABLE or re.fullmatch(SHARD, file.suffix):
+        return CHECKPOINT
     if head.startswith(EXPORTED) or _is_llama2c(head, file.stat().st_size):
         return "in the format of llama2.c; its architecture is llama"
     return None
@@ -42,7 +58,11 @@ def _is_llama2c(head: bytes, size: int) -> bool:
 
 def require_known(file: Path) -> None:
     """Refuse a model of another program, by name."""
-    if (program := program_of(file)) is not None:
+    program = program_of(file)
+    if program == CHECKPOINT:
+        prefix = re.sub(rf"(\.index|{SHARD})$", "", str(file))
+        raise NotACheckpoint(TENSORFLOW.format(file=file, name=prefix))
+    if program is not None:
         raise NotACheckpoint(
             f"{file} is {program}. It is not read; expected a model in the layout of Hugging Face "
             f"or Vesalius, which is config.json and model.safetensors"
@@ -52,5 +72,6 @@ def require_known(file: Path) -> None:
 def require_none(folder: Path) -> None:
     """Refuse a folder that holds a model of another program in the place of weights."""
     for file in sorted(folder.iterdir()):
-        if file.suffix in (".gguf", ".bin", ".safetensors") and file.is_file():
+        known = file.suffix in (".gguf", ".bin", ".safetensors", ".index")
+        if known and file.is_file():
             require_known(file)

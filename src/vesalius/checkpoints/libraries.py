@@ -31,6 +31,8 @@ class Dialect:
     """Their names that repeat another tensor of theirs."""
     ignored: str = r"(?!)"
     """Their names that hold no parameters, as a pattern."""
+    any_width: bool = False
+    """Whether heads may be wider or narrower than embedding / heads; all of one width."""
 
 
 def third_of_rows(k: int) -> Transform:
@@ -68,7 +70,6 @@ def heads_bias(heads: int) -> Transform:
 
 
 MIDDLE = Transform("without its middle axis", lambda a: a[:, 0], lambda a: a[:, None])
-PLUS_BIAS = Transform("plus `bias_hh_l{l}`", lambda a: a, lambda a: a)
 
 
 # ------------------------------------------------------------------------------------------ Keras
@@ -192,13 +193,6 @@ def _mvts(config: TSTConfig) -> list[Row]:
 # ---------------------------------------------------------------------------------- single layers
 
 
-TORCH_RECURRENT = Dialect(
-    lambda config: [
-        Row("layers.{l}.input.weight", "weight_ih_l{l}"),
-        Row("layers.{l}.recurrent.weight", "weight_hh_l{l}"),
-        Row("layers.{l}.input.bias", "bias_ih_l{l}", PLUS_BIAS),
-    ]
-)
 KERAS_RECURRENT = Dialect(
     lambda config: [
         Row("layers.{l}.input.weight", "kernel", TRANSPOSED),
@@ -234,12 +228,17 @@ def dialect(library: str, config: Config) -> Dialect:
             f"there is no table of {library} for {family.name}; there is for {known}"
         )
     found: Dialect = family.libraries[library].get()
-    if not s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]:
+    if found.any_width and s["d_k"] != s["d_v"]:
+        raise UnknownConfiguration(
+            f"{library} has keys and values of one width, got {s['d_k']} and {s['d_v']}"
+        )
+    attends = "M" in s
+    if attends and not found.any_width and not s["M"] * s["d_k"] == s["Md_v"] == s["d_e"]:
         raise UnknownConfiguration(
             f"{library} has key and value of embedding / heads = {s['d_e']} / {s['M']} only, "
             f"got {s['d_k']} and {s['d_v']}"
         )
-    if not s["zeta"]:
+    if attends and not s["zeta"]:
         raise UnknownConfiguration(f"{library}'s table has attention with biases; this has none")
     placed = {row.ours for row in tables.spread(found.rows(config), config)}
     if left := sorted(set(layout.shapes(config)) - placed):
@@ -251,10 +250,26 @@ def read_state(
     library: str, config: Config, tensors: Mapping[str, Array], ignore_extra: bool = False
 ) -> dict[str, Array]:
     """Our state as views of their tensors."""
-    theirs = dialect(library, config)
+    return read_by(dialect(library, config), config, tensors, ignore_extra)
+
+
+def read_by(
+    theirs: Dialect,
+    config: Config,
+    tensors: Mapping[str, Array],
+    ignore_extra: bool = False,
+    described: str = "config.json",
+) -> dict[str, Array]:
+    """The same by a table that may have a file's own names; ``described`` names it in errors."""
     kept = {k: v for k, v in tensors.items() if not re.fullmatch(theirs.ignored, k)}
-    rows = theirs.rows(config)
-    return tables.read_state(config, rows, kept, theirs.tied, ignore_extra=ignore_extra)
+    return tables.read_state(
+        config,
+        theirs.rows(config),
+        kept,
+        theirs.tied,
+        ignore_extra=ignore_extra,
+        described=described,
+    )
 
 
 def write_state(library: str, config: Config, state: Mapping[str, Array]) -> dict[str, Array]:

@@ -52,8 +52,8 @@ def read(file: Path) -> Tensors:
 
 
 def state_in(held: Any) -> Any:
-    """The state dictionary, which nanoGPT and Lightning put beside other things."""
-    for name in ("model", "state_dict"):
+    """The state dictionary, which nanoGPT, Lightning and others put beside other things."""
+    for name in ("model", "state_dict", "model_state_dict"):
         if isinstance(held, dict) and isinstance(held.get(name), dict):
             return held[name]
     return held
@@ -77,7 +77,8 @@ def unpickled(file: Path) -> Any:
             raise  # of the disk; a place that the file does not have is its own fault
         raise BrokenFile(
             f"{file} cannot be read as weights alone: it is damaged, holds what could run code, "
-            f"or asks for more memory than there is"
+            f"or asks for more memory than there is. A whole module, as torch.save(model, ...) "
+            f"writes it, is code; save model.state_dict() and convert that"
         ) from error
 
 

@@ -135,13 +135,14 @@ def read_state(
     tied: Mapping[str, str],
     advice: Mapping[str, str] = MappingProxyType({}),
     ignore_extra: bool = False,
+    described: str = "config.json",
 ) -> dict[str, Array]:
     """Our state as views of their tensors; every row that does not fit is listed, those of all
     layers together.
 
     ``tied`` names tensors of theirs that repeat another: they must be equal to it. ``advice``
     explains tensors in errors, by patterns of their names. ``ignore_extra`` passes over tensors
-    without a row.
+    without a row. ``described`` is what says the shapes that are expected.
     """
 
     def known(name: str) -> str:
@@ -185,7 +186,7 @@ def read_state(
         remedy += _common(names, extra)
         told = "; ".join(_grouped(unique))
         raise CheckpointMismatch(
-            f"the tensors do not fit config.json ({len(unique)}): {told}{remedy}"
+            f"the tensors do not fit {described} ({len(unique)}): {told}{remedy}"
         )
     assert set(state) == set(wanted), f"the table lacks {set(wanted) - set(state)}"
     return state

@@ -1,6 +1,8 @@
 """Verbs on folders and files of models: what there is, what one holds, and other layouts."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +16,7 @@ from vesalius.cli import options, terminal
     "--to",
     "layout",
     type=click.Choice(["huggingface", "vesalius"]),
-    default="huggingface",
-    show_default=True,
-    help="Layout to write.",
+    help="Layout to write. Default: huggingface, or vesalius for a family that has no other.",
 )
 @click.option(
     "--dtype",
@@ -27,16 +27,33 @@ from vesalius.cli import options, terminal
     "--tokenizer",
     help="A tokenizer's file or folder, a model's name, or the .txt whose characters are tokens.",
 )
+@click.option(
+    "--set",
+    "settings",
+    type=options.Settings(),
+    multiple=True,
+    help="State what weights alone do not say, as in heads=8.",
+)
 @options.extra_option
 @options.json_option
 def convert(
-    source: str, target: Path, layout: str, dtype: str | None, tokenizer: str | None, as_json: bool
+    source: str,
+    target: Path,
+    layout: str | None,
+    dtype: str | None,
+    tokenizer: str | None,
+    settings: tuple[tuple[str, str], ...],
+    as_json: bool,
 ) -> None:
     """Write the model SOURCE to folder TARGET in another layout. It is Hugging Face's, or ours.
 
     SOURCE is a folder, a file, a specimen or a Hugging Face name: in Hugging Face's layout or ours,
     nanoGPT's ckpt.pt, timm's folder of a ViT, or a GPT-2 or BERT of KerasHub (.keras, .weights.h5).
     This is the one place that reads .bin and .pt files, shards too, as weights alone.
+
+    Weights alone (.pt, .safetensors, .npz) are known by the names of their tensors: vit-pytorch's
+    ViT until 0.40.2, minGPT, language models of torch.nn.LSTM or nn.RNN, and of TensorFlow's LSTM
+    cells. Where they do not say something, such as the number of heads, an error asks for --set.
 
     nanoGPT's ckpt.pt holds no tokenizer: give --tokenizer gpt2-folder for its GPT-2 vocabulary,
     --tokenizer input.txt for the characters of that text. Its meta.pkl is not unpickled.
@@ -50,7 +67,10 @@ def convert(
 
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise NotACheckpoint(f"{target} is there already and not empty; give a new folder")
-    model = read_model(source, options.ignore_extra(), tokenizer)
+    said = {name: _value(text) for name, text in settings}
+    model = read_model(source, options.ignore_extra(), tokenizer, said)
+    family = family_of(model.config)
+    layout = layout or ("huggingface" if family.huggingface else "vesalius")
     if dtype is not None:
         model.dtype = dtype
     model.save(target, layout)
@@ -61,9 +81,17 @@ def convert(
     (theirs,) = written.get("architectures", [""])
     named = f"as {theirs}, in" if theirs else "in"  # pixels go as words to GPT2LMHeadModel
     click.echo(f"{target}: {model.family} {named} {layout}'s layout, {done['dtype']}")
-    if model.tokenizer is None and family_of(model.config).reads == "text":
+    if model.tokenizer is None and family.reads == "text":
         click.echo("It has no tokenizer and reads token ids; --tokenizer gives it one")
     return None
+
+
+def _value(text: str) -> Any:
+    """A setting's value from what was typed: a number, true or false, or else a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @click.command()

@@ -43,5 +43,7 @@ FAMILY = replace(
     libraries={
         "Keras": Lazy("vesalius.checkpoints.libraries:KERAS_GPT2"),
         "nanoGPT": Lazy("vesalius.checkpoints.libraries:NANOGPT"),
+        "minGPT": Lazy("vesalius.checkpoints.bare.mingpt:DIALECT"),
+        "minGPT until 2022": Lazy("vesalius.checkpoints.bare.mingpt:FIRST_DIALECT"),
     },
 )

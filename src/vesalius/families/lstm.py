@@ -68,4 +68,8 @@ FAMILY = replace(
     parameters=Lazy("vesalius.equations:LSTMLM"),
     network=Lazy("vesalius.models:LSTMNetwork"),
     layout=Lazy("vesalius.checkpoints.layout:LSTM"),
+    libraries={
+        **rnn.FAMILY.libraries,
+        "TensorFlow": Lazy("vesalius.checkpoints.bare.tensorflow:DIALECT"),
+    },
 )

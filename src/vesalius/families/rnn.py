@@ -68,10 +68,8 @@ FAMILY = Family(
     session=Lazy("vesalius.generation.engines.reference:RecurrentSession"),
     read_out=Lazy("vesalius.equations.runs:read_recurrent_words"),
     layout=Lazy("vesalius.checkpoints.layout:ELMAN"),
-    layers={
-        "PyTorch": Lazy("vesalius.checkpoints.libraries:TORCH_RECURRENT"),
-        "Keras": Lazy("vesalius.checkpoints.libraries:KERAS_RECURRENT"),
-    },
+    libraries={"PyTorch": Lazy("vesalius.checkpoints.bare.torch_recurrent:DIALECT")},
+    layers={"Keras": Lazy("vesalius.checkpoints.libraries:KERAS_RECURRENT")},
     carries_state=True,
     verbs=("generate", "classify", "embed", "similar", "evaluate"),
     objectives=("next-token", "text-classes", "text-labels", "text-values"),

@@ -145,7 +145,10 @@ FAMILY = Family(
     read_out=Lazy("vesalius.equations.runs:read_image"),
     layout=Lazy("vesalius.checkpoints.layout:VIT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.vit:VIT"),),
-    libraries={"timm": Lazy("vesalius.checkpoints.libraries:TIMM")},
+    libraries={
+        "timm": Lazy("vesalius.checkpoints.libraries:TIMM"),
+        "vit-pytorch": Lazy("vesalius.checkpoints.bare.vit_pytorch:DIALECT"),
+    },
     reads="images",
     verbs=("classify", "evaluate"),
     objectives=("masked-patches", "image-classes"),
