@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from vesalius import arguments, naming
+from vesalius import arguments
+from vesalius.checkpoints import naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import Component, sum_of
 from vesalius.families.formulas import value_of, with_numbers
-from vesalius.views import Cell, Part, Shown, Table, bytes_of
+from vesalius.views.shown import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,12 +28,12 @@ from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.metrics.predictions import Metrics, Predictions
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.pictures import Pictured
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.objectives.objective import BATCH
 from vesalius.training.objectives.text import corpus_tokens, perplexity
-from vesalius.views import Shown, Table, in_lines
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Shown, Table, in_lines
 
 if TYPE_CHECKING:
     from vesalius.generation.engines.sessions import Engine

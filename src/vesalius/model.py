@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, naming, notebooks
+from vesalius import arguments
 from vesalius.checkpoints import (
     exchanging,
     files,
@@ -24,6 +24,7 @@ from vesalius.checkpoints import (
     hub,
     huggingface,
     layout,
+    naming,
     preprocessor,
 )
 from vesalius.checkpoints.locations import Location, Locations
@@ -41,12 +42,12 @@ from vesalius.errors import (
 from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
-from vesalius.machine import warn_once
-from vesalius.parallel import parallel_map
+from vesalius.machine import parallel_map, warn_once
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.tokenizers.reading import SETTINGS
-from vesalius.views import Part, Shown, Table, shown_value
+from vesalius.views import notebooks
+from vesalius.views.shown import Part, Shown, Table, shown_value
 
 if TYPE_CHECKING:
     from torch import nn

@@ -521,7 +521,7 @@ class Traces:
     """Saved traces: the values, or what is said of them."""
 
     def __init__(self, folder: Path) -> None:
-        from vesalius.dissection import dissect
+        from vesalius.traces.dissection import dissect
 
         self.seeds = []
         for family in ("gpt2", "lstm", "bert"):
@@ -543,7 +543,7 @@ class Traces:
         _put(place, {"x.safetensors": values, "x.safetensors.json": said})
 
         def read() -> None:
-            from vesalius.traces import read_trace
+            from vesalius.traces.trace import read_trace
 
             trace = read_trace(place / "x.safetensors")
             trace.summaries()

@@ -18,9 +18,9 @@ from vesalius.equations import Equation
 from vesalius.equations.references import Group, Index, Operand
 from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
-from vesalius.graph import arrayed
-from vesalius.traces import Trace, require_trace
-from vesalius.views import Part, Shown, Table
+from vesalius.traces.graph import arrayed
+from vesalius.traces.trace import Trace, require_trace
+from vesalius.views.shown import Part, Shown, Table
 
 SHOWN = 12
 """Terms that are told one by one."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius.cli import options, terminal
-from vesalius.views import Table
+from vesalius.views.shown import Table
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import naming
 from vesalius.analyses.long_traces import Watch, nobody
+from vesalius.checkpoints import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
 from vesalius.explorer.suggestions import offered

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments, dissection
+from vesalius import arguments
+from vesalius.data.examples import pixel_tokens, shelf
+from vesalius.data.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.equations.parameters import Array
 from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongKind, WrongLength
-from vesalius.examples import pixel_tokens, shelf
 from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
-from vesalius.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.model import Model
 from vesalius.specimens import FOLDER
 from vesalius.tasks.filling import MASK
 from vesalius.tokenizers import Encoded
+from vesalius.traces import dissection
 
 
 @dataclass(frozen=True)

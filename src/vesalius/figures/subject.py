@@ -12,7 +12,7 @@ from typing import Any
 from vesalius.families import family_of, shapes
 from vesalius.families.config import Config
 from vesalius.families.family import Family, OwnConfig
-from vesalius.traces import Trace
+from vesalius.traces.trace import Trace
 
 LETTERS = {
     "Phi": "Φ",

@@ -20,7 +20,7 @@ from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.sampling import Draw, Logits, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import short
+from vesalius.views.shown import short
 
 Prompt = str | Sequence[int]
 MOST = 50

@@ -18,7 +18,7 @@ from vesalius.checkpoints.plain import replacing
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 SPECIAL = (*FRAME, END_OF_TEXT)
 

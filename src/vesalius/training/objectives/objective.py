@@ -20,6 +20,7 @@ from vesalius import specimens
 from vesalius.arguments import Progress
 from vesalius.baselines.baseline import Baseline
 from vesalius.data.batches import Batch, Batches
+from vesalius.data.inputs import label_names
 from vesalius.data.masking import IGNORED
 from vesalius.data.parts import here
 from vesalius.data.settings import Data
@@ -29,7 +30,6 @@ from vesalius.extras import require
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
-from vesalius.inputs import label_names
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import PREPROCESSING, Model

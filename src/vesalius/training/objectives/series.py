@@ -12,10 +12,10 @@ from vesalius.baselines.arrays import nearest_series
 from vesalius.baselines.baseline import Baseline
 from vesalius.data import parts, preprocessing, series
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data.inputs import label_names
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
-from vesalius.inputs import label_names
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model
