@@ -329,7 +329,6 @@ def _length(config: Config, length: int | None) -> int:
     length = arguments.whole("length", length, least=1)
     if fixed and length != longest:
         raise ImpossibleSetting(f"this model always reads {longest} tokens, got length {length}")
-    unlimited = getattr(config, "positions", "learned") == "sinusoidal"
-    if longest and length > longest and not unlimited:
+    if longest and length > longest and not config.unlimited:
         raise SequenceTooLong(f"the model has {longest} positions, got length {length}")
     return length

@@ -44,7 +44,7 @@ def read_model(
 
 
 def _tokenizer(source: str | Path, model: Model) -> Tokenizer:
-    path, words = Path(source), getattr(model.config, "vocabulary", 0)
+    path, words = Path(source), model.config.vocabulary
     if path.suffix in (".pkl", ".pickle"):
         raise NotACheckpoint(
             f"{path} is pickled and could run code, so it is not read; nanoGPT's meta.pkl numbers "

@@ -272,8 +272,8 @@ def _vocabulary(folder: Path, config: Config | None, problems: list[str]) -> Voc
         return None
     if tokenizer is None:
         return None
-    rows = getattr(config, "vocabulary", None)
-    if rows is not None and tokenizer.rows > rows:
+    rows = 0 if config is None else config.vocabulary
+    if rows and tokenizer.rows > rows:
         problems.append(
             f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to {rows - 1}"
         )

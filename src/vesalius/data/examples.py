@@ -190,7 +190,7 @@ def example(model: ModelLike, number: int = 0) -> Array | list[int]:
 
 def pixel_tokens(model: Model, colours: Array) -> list[int]:
     """Pixels as a model is to read them: after the token to start from, unless it sees them all."""
-    if not getattr(model.config, "causal", True):
+    if not model.config.causal:
         return [int(i) for i in colours]
-    start: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+    start: int = model.config.vocabulary - 1
     return [start, *(int(i) for i in colours[:-1])]

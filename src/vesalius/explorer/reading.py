@@ -210,7 +210,7 @@ def maskable(model: Model) -> bool:
     symbols = model.config.symbols()
     reads = family_of(model.config).reads
     if reads == "pixels":
-        return not getattr(model.config, "causal", True)
+        return not model.config.causal
     wanted = {"text": "mlm_head", "images": "masked_patch_head", "series": "series"}[reads]
     return bool(symbols.get(wanted))
 
@@ -291,7 +291,7 @@ def _pixels(model: Model, asked: Asked, uploads: Uploads) -> What:
     found = What(ids, python, label=label, source=source, whole=whole)
     found = replace(found, prepared=one.prepared)
     if maskable(model):
-        levels: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        levels: int = model.config.vocabulary - 1
         for place in asked.masks:
             _require_place(place, len(ids))
         hidden = {place: ids[place] for place in sorted(set(asked.masks))}

@@ -267,7 +267,7 @@ def _batches(
     common: Mapping[str, Any],
 ) -> encoding.LabelledBatches:
     """Both parts as tokens that the model has room for."""
-    context: int | None = getattr(config, "context", None)
+    context = config.context
     if length is not None and context is not None and length > context:
         raise ImpossibleSetting(
             f"[data] length is {length}, but the model's context {context}; leave it out to follow"

@@ -80,7 +80,7 @@ class SeriesObjective(Objective):
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = self.preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
-        context: int = config.context  # type: ignore[attr-defined]
+        context = config.longest
         known = {name: kept[name] for name in KEPT if name in kept}
         data = SeriesData(corpus=corpus, **known)
         window = context if self.any_stretch else None
