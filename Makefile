@@ -43,7 +43,7 @@ test-slow: install  ## a hundred kills and whatever else takes minutes
 	$(BIN)/python -m pytest -m slow
 
 test-peers: .venv-peers/ready  ## compare with KerasHub, which has an environment of its own
-	VESALIUS_PEERS=1 TF_CPP_MIN_LOG_LEVEL=3 $(PEERS)/python -m pytest tests/test_keras.py
+	VESALIUS_PEERS=1 TF_CPP_MIN_LOG_LEVEL=3 $(PEERS)/python -m pytest tests/verification/test_keras.py
 
 MINUTES ?= 3
 fuzz: install  ## search at random for what goes wrong: make fuzz MINUTES=60

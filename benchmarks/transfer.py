@@ -27,10 +27,10 @@ from vesalius.data.batches import generator
 from vesalius.data.labelled import labelled_parts
 from vesalius.data.settings import LabelledData
 from vesalius.machine import processor
-from vesalius.recipes import recipe_file
 from vesalius.specimens import FOLDER as SPECIMENS
 from vesalius.training import read_recipe, train
 from vesalius.training.recipe import recipe, write_recipe
+from vesalius.training.recipes import recipe_file
 
 Said = dict[str, Any]
 Stages = Iterator[tuple[str, Said]]

@@ -32,6 +32,7 @@ from vesalius.analyses.surprisal import Surprisal
 from vesalius.analyses.unfolding import Unfolding
 from vesalius.analyses.words import Contexts, Projection
 from vesalius.checkpoints import huggingface, layout, tables
+from vesalius.checkpoints.inspection import Inspection
 from vesalius.cli import cli
 from vesalius.cli.terminal import limits
 from vesalius.counting import Cost, Count
@@ -43,7 +44,6 @@ from vesalius.figures import PARTS, Figure, figure
 from vesalius.finetuning import FineTuned, FineTunedSeeds
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
-from vesalius.inspection import Inspection
 from vesalius.metrics.classes import ClassMetrics
 from vesalius.metrics.forecasts import ForecastMetrics
 from vesalius.metrics.labels import LabelMetrics
@@ -59,12 +59,12 @@ from vesalius.tasks.filling import Filling, NextSentence
 from vesalius.tasks.forecasting import Forecast
 from vesalius.tasks.labelling import Labels, Value
 from vesalius.tasks.tagging import Tagging
-from vesalius.traces import Trace
+from vesalius.traces.trace import Trace
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import keys
 from vesalius.training.strategies import STRATEGIES
-from vesalius.verification import Verification
-from vesalius.views import shown_value
+from vesalius.verification.agreement import Verification
+from vesalius.views.shown import shown_value
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py: change the source, then run `make docs`. -->"

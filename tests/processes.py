@@ -128,8 +128,8 @@ def serve():
     import torch.distributed.fsdp  # noqa: F401
 
     import vesalius.cli
-    import vesalius.dissection
     import vesalius.generation
+    import vesalius.traces.dissection
     import vesalius.training.loop  # noqa: F401
 
     for line in sys.stdin:

@@ -161,11 +161,65 @@ def test_links_lead_somewhere(page):
 
 def test_the_readmes_tree_is_the_packages_in_the_order_of_its_layers():
     tree = re.search(r"```text\nsrc/vesalius/\n(.*?)```", README, flags=re.S).group(1)
-    named = [name.removesuffix(".py") for name in re.findall(r"^    ([\w.]+)", tree, flags=re.M)]
+    rows = [re.findall(r"([a-z]+)(?:/|\.py)(?= )", line) for line in tree.splitlines()]
     parts = {p.name.removesuffix(".py") for p in (ROOT / "src" / "vesalius").iterdir()}
-    assert {part for part in parts if not part.startswith(("_", "py.typed"))} == set(named)
+    listed = [name for row in rows for name in row]
+    assert {part for part in parts if not part.startswith(("_", "py.typed"))} == set(listed)
+    assert len(listed) == len(set(listed))
     depth = {part: level for level, layer in enumerate(LAYERS) for part in layer}
-    assert [depth[name] for name in named] == sorted(depth[name] for name in named)
+    firsts = [depth[row[0]] for row in rows]
+    assert firsts == sorted(firsts)
+
+
+PLACES = (ROOT, *(ROOT / p for p in ("src/vesalius", "frontend/src", "docs", "tests")))
+FILES = {p.name for p in ROOT.rglob("*.py") if ".venv" not in p.parts} | {
+    p.name for p in (ROOT / "frontend" / "src").rglob("*") if p.is_file()
+}
+
+
+def named_files(page):
+    """What a page names as a file or folder of this repository, or as a module of the package.
+
+    Settings of recipes such as data.split look like modules, so that pages name these in full.
+    """
+    prefix = r"(vesalius\.)?" if page.endswith(".py") else r"vesalius\."
+    for name in re.findall(r"`([\w.]+(?:/[\w.]*)*)`", (ROOT / page).read_text()):
+        if "NAME" in name or name in ELSEWHERE:
+            continue
+        if re.search(r"\.(py|svelte)$|/.*\.ts$|^(tests|docs|frontend|src)/", name):
+            yield name
+        elif re.fullmatch(rf"{prefix}({'|'.join(PACKAGES)})(\.[a-z_]+)+", name):
+            yield name.removeprefix("vesalius.").replace(".", "/")
+
+
+ELSEWHERE = {"convert_hf_to_gguf.py", "prepare.py"}
+"""Files of other projects."""
+PACKAGES = [p.name for p in (ROOT / "src" / "vesalius").iterdir() if (p / "__init__.py").exists()]
+
+
+def is_there(name):
+    if "/" not in name:
+        return name in FILES
+    module = ROOT / "src" / "vesalius" / name
+    there = [place / name for place in PLACES] + [module.with_suffix(".py")]
+    if module.parent.with_suffix(".py").is_file():  # a name inside a module
+        return re.search(rf"\b{module.name}\b", module.parent.with_suffix(".py").read_text())
+    inside = module.parent / "__init__.py"
+    in_package = inside.is_file() and re.search(rf"\b{module.name}\b", inside.read_text())
+    return any(path.exists() for path in there) or in_package
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("README.md", "CONTRIBUTING.md"),
+        *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md"))),
+        *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "src").rglob("*.py"))),
+    ],
+)
+def test_files_and_modules_that_are_named_are_there(page):
+    missing = [name for name in named_files(page) if not is_there(name)]
+    assert not missing
 
 
 def test_the_index_lists_every_page():

@@ -105,7 +105,7 @@ def without_biases(Gamma):
     return replace(Gamma, Psi=heads, b_O=None)
 
 
-def block(layer, variant):
+def block(layer, order):
     Pi = eq.Feedforward(
         W_1=layer.linear1.weight.numpy(),
         b_1=layer.linear1.bias.numpy(),
@@ -114,9 +114,7 @@ def block(layer, variant):
         g=eq.gelu,
     )
     Gamma = attention(layer.self_attn)
-    return eq.Block(
-        Gamma=Gamma, Xi_1=norm(layer.norm1), Pi=Pi, Xi_2=norm(layer.norm2), variant=variant
-    )
+    return eq.Block(Gamma=Gamma, Xi_1=norm(layer.norm1), Pi=Pi, Xi_2=norm(layer.norm2), order=order)
 
 
 def encoder_layer(norm_first):
@@ -516,12 +514,12 @@ def test_a_row_of_nothing_but_minus_infinity_has_no_softmax():
 
 
 @pytest.mark.erratum("E19")
-@pytest.mark.parametrize(("variant", "norm_first"), [(1, False), (2, True)])
-def test_both_orders_of_figure_14_are_those_of_pytorch(variant, norm_first, rng):
-    layer, H, S = encoder_layer(norm_first), rng.normal(size=(8, 5)), np.zeros((5, 5))
+@pytest.mark.parametrize(("order", "other"), [("post", "pre"), ("pre", "post")])
+def test_both_orders_of_figure_14_are_those_of_pytorch(order, other, rng):
+    layer, H, S = encoder_layer(order == "pre"), rng.normal(size=(8, 5)), np.zeros((5, 5))
     by_torch = layer(torch.tensor(H.T[None]))[0].numpy().T
-    np.testing.assert_allclose(eq.transformer_block(block(layer, variant), H, S), by_torch)
-    assert differ(eq.transformer_block(block(layer, 3 - variant), H, S), by_torch)
+    np.testing.assert_allclose(eq.transformer_block(block(layer, order), H, S), by_torch)
+    assert differ(eq.transformer_block(block(layer, other), H, S), by_torch)
 
 
 @pytest.mark.erratum("E19")
@@ -545,7 +543,7 @@ def test_gpt2_starts_from_7_and_normalises_before_attention():
 def test_a_block_of_bert_and_one_of_gpt2_differ_where_no_mask_can_matter(rng):
     layer, H, S = encoder_layer(False), rng.normal(size=(8, 1)), eq.attention_mask(1, causal=True)
     np.testing.assert_array_equal(S, eq.attention_mask(1, causal=False))
-    like_bert, like_gpt2 = (block(layer, bert().Phi[0].variant), block(layer, gpt2().variant))
+    like_bert, like_gpt2 = (block(layer, bert().Phi[0].order), block(layer, gpt2().order))
     assert differ(eq.transformer_block(like_bert, H, S), eq.transformer_block(like_gpt2, H, S))
 
 
@@ -772,9 +770,9 @@ def test_vit_has_a_class_token_one_more_position_a_bias_and_the_norms_of_variant
         "vit.layernorm.bias",
     ]
     theta = configuration("vit", layers=1).symbols()
-    assert (theta["n"], theta["variant"]) == (197, 2)
+    assert (theta["n"], theta["order"]) == (197, "pre")
     assert count("vit", layers=1).total == sum(map(math.prod, shapes.values()))
-    assert configuration("bert").symbols()["variant"] == 1
+    assert configuration("bert").symbols()["order"] == "post"
 
 
 @pytest.mark.erratum("E30")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vesalius as vs
-from vesalius.extras import EXTRAS
+from vesalius.machine import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = {"sklearn": "scikit-learn"}

@@ -18,7 +18,7 @@ from vesalius.data.series import read_ts
 from vesalius.data.settings import LabelledData
 from vesalius.data.timelines import read_timeline
 from vesalius.errors import BrokenFile, ImpossibleSetting, UnusableData
-from vesalius.traces import read_trace
+from vesalius.traces.trace import read_trace
 
 
 @pytest.mark.parametrize("entry", [{"dtype": []}, {"dtype": {}}, {"dtype": "F32", "shape": {}}])

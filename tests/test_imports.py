@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from layers import LAYERS
+from layers import LAYERS, layer_of
 
 import vesalius
 
@@ -55,7 +55,7 @@ def test_loading_and_dissecting_need_no_torch(tmp_path):
     vesalius.create("gpt2", layers=1, embedding=12, vocabulary=9).save(tmp_path)
     code = f"import vesalius; vesalius.dissect(vesalius.load({str(tmp_path)!r}), [1, 2])"
     modules = loaded_by(code)
-    assert "vesalius.dissection" in modules
+    assert "vesalius.traces.dissection" in modules
     assert not modules & set(HEAVY)
 
 
@@ -97,24 +97,41 @@ def test_short_texts_need_neither_torch_nor_the_compiler(tmp_path, monkeypatch):
     assert "vesalius.generation.forward" in loaded_by("\n".join(lines))
 
 
-def part_of(module):
-    return module.split(".")[1] if "." in module else ""
+DEPTH = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 
-@pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda f: f.stem)
+def imported(node):
+    """The modules of ours that an import may load, without the package's name."""
+    if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("vesalius"):
+        return []
+    inside = node.module.removeprefix("vesalius").removeprefix(".")
+    names = [a.name for a in node.names if a.name != "__version__"]
+    below = [f"{inside}.{name}".removeprefix(".") for name in names]
+    return [
+        name
+        if (PACKAGE / name.replace(".", "/")).exists()
+        or (PACKAGE / f"{name.replace('.', '/')}.py").exists()
+        else inside
+        for name in below
+    ]
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(PACKAGE.rglob("*.py")),
+    ids=lambda f: str(f.relative_to(PACKAGE).with_suffix("")),
+)
 def test_imports_only_point_down(file):
-    here = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if here == "__init__":  # the package's own list of public names points everywhere
+    module = ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
+    if module == "__init__":  # the package's own list of public names points everywhere
         return
-    depth = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+    here = layer_of(module.removesuffix(".__init__"))
+    assert here, f"put {module} into tests/layers.py and the README's tree"
     for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("vesalius"):
-            names = [node.module]
-            if node.module == "vesalius":
-                names = [f"vesalius.{a.name}" for a in node.names if a.name != "__version__"]
-            for part in (here, *map(part_of, names)):
-                assert part in depth, f"put {part} into tests/layers.py and the README's tree"
-                assert part == here or depth[part] > depth[here], f"{here} imports {part}"
+        for name in imported(node):
+            there = layer_of(name)
+            assert there, f"put {name} into tests/layers.py and the README's tree"
+            assert there == here or DEPTH[there] > DEPTH[here], f"{module} imports {name}"
 
 
 def test_the_public_names_are_those():

@@ -4,7 +4,7 @@ import sys
 import pytest
 from processes import SECONDS
 
-from vesalius.parallel import parallel_map
+from vesalius.machine import parallel_map
 
 
 def test_results_come_in_order():
@@ -30,7 +30,7 @@ def test_what_nobody_reads_is_not_begun():
 
 INTERRUPTED = """
 import sys
-from vesalius.parallel import parallel_map
+from vesalius.machine import parallel_map
 
 def interrupted_at(number):
     count = 0

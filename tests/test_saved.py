@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vesalius as vs
-from vesalius.traces import read_trace
+from vesalius.traces.trace import read_trace
 from vesalius.training.recipe import recipe
 
 SAVED = Path(__file__).parent / "saved"

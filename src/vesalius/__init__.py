@@ -26,24 +26,18 @@ if TYPE_CHECKING:
     from vesalius.analyses.words import contexts as contexts
     from vesalius.analyses.words import neighbours as neighbours
     from vesalius.analyses.words import project as project
+    from vesalius.checkpoints.inspection import inspect as inspect
     from vesalius.counting import cost as cost
     from vesalius.counting import count as count
-    from vesalius.dissection import dissect as dissect
-    from vesalius.edits.values import from_trace as from_trace
-    from vesalius.edits.values import mean as mean
-    from vesalius.edits.values import noise as noise
-    from vesalius.edits.values import scale as scale
-    from vesalius.edits.values import zero as zero
+    from vesalius.data.examples import example as example
     from vesalius.equations.tracing import tracing as tracing
     from vesalius.evaluation import evaluate as evaluate
-    from vesalius.examples import example as example
     from vesalius.explorer.inline import explore as explore
     from vesalius.families import configuration as configuration
     from vesalius.families import random_parameters as random_parameters
     from vesalius.figures import figure as figure
     from vesalius.finetuning import finetune as finetune
     from vesalius.generation.decoding import generate as generate
-    from vesalius.inspection import inspect as inspect
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
@@ -55,9 +49,15 @@ if TYPE_CHECKING:
     from vesalius.tasks.filling import next_sentence as next_sentence
     from vesalius.tasks.forecasting import forecast as forecast
     from vesalius.tasks.tagging import tag as tag
-    from vesalius.traces import read_trace as read_trace
+    from vesalius.traces.dissection import dissect as dissect
+    from vesalius.traces.edits.values import from_trace as from_trace
+    from vesalius.traces.edits.values import mean as mean
+    from vesalius.traces.edits.values import noise as noise
+    from vesalius.traces.edits.values import scale as scale
+    from vesalius.traces.edits.values import zero as zero
+    from vesalius.traces.trace import read_trace as read_trace
     from vesalius.training import train as train
-    from vesalius.verification import verify as verify
+    from vesalius.verification.agreement import verify as verify
 
 __version__ = "0.1.0"
 
@@ -74,18 +74,16 @@ _NAMES = {
     "analyses.surprisal": ("surprisal",),
     "analyses.unfolding": ("unfold",),
     "analyses.words": ("contexts", "neighbours", "project"),
+    "checkpoints.inspection": ("inspect",),
     "counting": ("cost", "count"),
-    "dissection": ("dissect",),
-    "edits.values": ("from_trace", "mean", "noise", "scale", "zero"),
+    "data.examples": ("example",),
     "equations.tracing": ("tracing",),
     "evaluation": ("evaluate",),
-    "examples": ("example",),
     "explorer.inline": ("explore",),
     "families": ("configuration", "random_parameters"),
     "figures": ("figure",),
     "finetuning": ("finetune",),
     "generation.decoding": ("generate",),
-    "inspection": ("inspect",),
     "model": ("Model", "create", "load"),
     "tasks.answering": ("answer",),
     "tasks.classification": ("classify",),
@@ -93,9 +91,11 @@ _NAMES = {
     "tasks.filling": ("fill", "next_sentence"),
     "tasks.forecasting": ("forecast",),
     "tasks.tagging": ("tag",),
-    "traces": ("read_trace",),
+    "traces.dissection": ("dissect",),
+    "traces.edits.values": ("from_trace", "mean", "noise", "scale", "zero"),
+    "traces.trace": ("read_trace",),
     "training": ("train",),
-    "verification": ("verify",),
+    "verification.agreement": ("verify",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

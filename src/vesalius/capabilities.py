@@ -31,7 +31,7 @@ def tokenizer_of(model: Model) -> Tokenizer:
 
 def context_of(model: Model) -> int | None:
     """The longest sequence that the model reads; None where there is no such."""
-    return getattr(model.config, "context", None)
+    return model.config.context
 
 
 def require_fits(model: Model, count: int, what: str, remedy: str) -> None:
@@ -44,5 +44,5 @@ def require_fits(model: Model, count: int, what: str, remedy: str) -> None:
 def predicts_next(model: Model) -> bool:
     """Whether it predicts the next token: of a text, or of a picture."""
     family = family_of(model.config)
-    pixels = family.reads == "pixels" and bool(getattr(model.config, "causal", True))
+    pixels = family.reads == "pixels" and model.config.causal
     return family.predicts_text or pixels

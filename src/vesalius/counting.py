@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from vesalius import arguments, naming
+from vesalius import arguments
+from vesalius.checkpoints import naming
 from vesalius.errors import ImpossibleSetting, SequenceTooLong
 from vesalius.families import configuration, family_of
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import Component, sum_of
 from vesalius.families.formulas import value_of, with_numbers
-from vesalius.views import Cell, Part, Shown, Table, bytes_of
+from vesalius.views.shown import Cell, Part, Shown, Table, bytes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -328,7 +329,6 @@ def _length(config: Config, length: int | None) -> int:
     length = arguments.whole("length", length, least=1)
     if fixed and length != longest:
         raise ImpossibleSetting(f"this model always reads {longest} tokens, got length {length}")
-    unlimited = getattr(config, "positions", "learned") == "sinusoidal"
-    if longest and length > longest and not unlimited:
+    if longest and length > longest and not config.unlimited:
         raise SequenceTooLong(f"the model has {longest} positions, got length {length}")
     return length

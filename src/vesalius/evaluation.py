@@ -28,12 +28,12 @@ from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.metrics.predictions import Metrics, Predictions
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.pictures import Pictured
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.objectives.objective import BATCH
 from vesalius.training.objectives.text import corpus_tokens, perplexity
-from vesalius.views import Shown, Table, in_lines
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Shown, Table, in_lines
 
 if TYPE_CHECKING:
     from vesalius.generation.engines.sessions import Engine
@@ -273,7 +273,7 @@ def _every_token(
 
 def require_causal(model: Model) -> None:
     """Refuse a model that sees the tokens after the one that it would have to predict."""
-    if not getattr(model.config, "causal", True):
+    if not model.config.causal:
         raise WrongKind("the model sees the tokens that it would have to predict: causal is false")
 
 
@@ -298,7 +298,7 @@ def _score(model: Model, ids: Array, stride: int | None) -> tuple[float, int, in
 
 def at_once(model: Model) -> int:
     """Rows of logits that fit into the memory for them."""
-    words: int = model.config.vocabulary  # type: ignore[attr-defined]
+    words: int = model.config.vocabulary
     return max(1, LOGITS // words)
 
 

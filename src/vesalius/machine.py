@@ -1,13 +1,23 @@
-"""What the machine is, what it does quickly, and where it keeps things."""
+"""What the machine is: its speed, what is installed on it, its cache, and all its cores at work."""
 
+import _thread
 import logging
 import os
 import platform
 import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
 
-from vesalius.errors import Unwritable
+from vesalius.errors import MissingExtra, Unwritable
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 CACHES = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}
@@ -76,3 +86,69 @@ def not_kept(what: str, folder: str | Path, error: OSError) -> None:
 @cache
 def warn_once(message: str) -> None:
     logging.getLogger("vesalius").warning("%s", message)
+
+
+def parallel_map(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
+) -> Iterator[Result]:
+    """``map`` on threads: results in order, an exception where its result would be.
+
+    Whoever stops reading, by an interrupt too, stops the work: what has not begun is dropped. The
+    executors of ``concurrent.futures`` may wait forever after an interrupt, because the reader
+    takes locks that its workers need; here the reader takes none.
+    """
+    todo = deque(enumerate(items))
+    done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
+    results: dict[int, tuple[Result | None, BaseException | None]] = {}
+    many = len(todo)
+
+    def work() -> None:
+        while todo:
+            try:
+                index, item = todo.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                done.put((index, function(item), None))
+            except BaseException as error:
+                done.put((index, None, error))
+
+    for _ in range(min(many, workers or os.cpu_count() or 1)):
+        _thread.start_new_thread(copy_context().run, (work,))  # Thread.start takes locks, too
+    try:
+        for wanted in range(many):
+            while wanted not in results:
+                index, result, error = done.get()
+                results[index] = result, error
+            result, error = results.pop(wanted)
+            if error is not None:
+                raise error
+            yield result  # type: ignore[misc]  # which is None only where the function says so
+    finally:
+        todo.clear()
+
+
+EXTRAS = {
+    "torch": ("torch", "PyTorch"),
+    "tensorboard": ("tensorboard", "TensorBoard"),
+    "transformers": ("transformers", "Transformers"),
+    "keras_hub": ("keras", "KerasHub"),
+    "h5py": ("hdf5", "h5py"),
+    "sklearn": ("transfer", "scikit-learn"),
+}
+"""By the package that is imported: the extra that brings it, and what it is called."""
+
+
+def require(package: str) -> None:
+    """Raise unless a package that only some verbs need is installed."""
+    there = sys.modules[package] if package in sys.modules else find_spec(package)
+    if there is None:
+        raise missing(package)
+
+
+def missing(package: str) -> MissingExtra:
+    """What to say where a package could not be imported."""
+    extra, name = EXTRAS[package]
+    return MissingExtra(
+        f"this needs {name}, which is not installed; get it with: pip install 'vesalius[{extra}]'"
+    )

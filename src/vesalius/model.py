@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, naming, notebooks
+from vesalius import arguments
 from vesalius.checkpoints import (
     exchanging,
     files,
@@ -24,6 +24,7 @@ from vesalius.checkpoints import (
     hub,
     huggingface,
     layout,
+    naming,
     preprocessor,
 )
 from vesalius.checkpoints.locations import Location, Locations
@@ -41,13 +42,13 @@ from vesalius.errors import (
 from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
-from vesalius.machine import warn_once
-from vesalius.parallel import parallel_map
+from vesalius.machine import parallel_map, warn_once
 from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.tokenizers.reading import SETTINGS
-from vesalius.views import Part, Shown, Table, shown_value
+from vesalius.views import notebooks
+from vesalius.views.shown import Part, Shown, Table, shown_value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -250,7 +251,7 @@ class Model(Shown):
                 f"{GENERATION} or config.json says eos_token_id {ids!r}; "
                 f"expected the id of a token, or a list of ids"
             )
-        rows: int = getattr(self.config, "vocabulary", 0)
+        rows = self.config.vocabulary
         if beyond := [i for i in listed if not 0 <= i < rows]:
             warn_once(
                 f"{GENERATION} or config.json says eos_token_id {', '.join(map(str, beyond))}, but "
@@ -262,7 +263,7 @@ class Model(Shown):
     def start(self) -> int | None:
         """The token that a text from nothing begins with: ``bos_token_id``; None where none is."""
         found = self.generation_config.get("bos_token_id")
-        rows: int = getattr(self.config, "vocabulary", 0)
+        rows = self.config.vocabulary
         if found is None or (type(found) is int and 0 <= found < rows):
             return found
         raise UnknownConfiguration(
@@ -491,11 +492,10 @@ def _load_once(
     if not allow_non_finite:
         folders.require_finite(arrays, state)
     tokenizer = read_tokenizer(folder)
-    vocabulary = getattr(config, "vocabulary", None)
-    if tokenizer is not None and vocabulary is not None and tokenizer.rows > vocabulary:
+    if tokenizer is not None and config.vocabulary and tokenizer.rows > config.vocabulary:
         raise CheckpointMismatch(
             f"the tokenizer's ids go up to {tokenizer.rows - 1}, the embedding's rows to "
-            f"{vocabulary - 1}; they do not belong together"
+            f"{config.vocabulary - 1}; they do not belong together"
         )
     preprocessing, generation = (
         read_json(folder / name) if (folder / name).exists() else {}

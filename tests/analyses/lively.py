@@ -4,9 +4,9 @@ from functools import cache
 
 import numpy as np
 
-from vesalius.dissection import dissect
 from vesalius.model import Model, load
-from vesalius.traces import Trace
+from vesalius.traces.dissection import dissect
+from vesalius.traces.trace import Trace
 
 FAMILIES = ("ffnn", "rnn", "lstm", "gpt", "igpt", "bert", "vit", "tst")
 

@@ -13,9 +13,9 @@ from vesalius.analyses import targets
 from vesalius.analyses.ablation import ablate
 from vesalius.analyses.patching import patch
 from vesalius.analyses.replaying import Replay
-from vesalius.dissection import read, trace_of
 from vesalius.equations import tracing
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength
+from vesalius.traces.dissection import read, trace_of
 
 TEXT = "He shook his"
 GPT = partial(specimen, "gpt")

@@ -11,9 +11,9 @@ from analyses.lively import FAMILIES, given, specimen, trace
 from hugging import saved
 
 import vesalius as vs
-from vesalius.analyses.activations import watch
+from vesalius.data.inputs import Input
 from vesalius.errors import MissingExtra, UnknownStep, WrongKind
-from vesalius.inputs import Input
+from vesalius.verification.taps import watch
 
 WITHOUT = {"S": "the mask is added, and what it adds is 0 or minus infinity"}
 """Steps that the target is made of and that have no gradient, with the reason."""

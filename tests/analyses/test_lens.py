@@ -9,10 +9,10 @@ from analyses.lively import FAMILIES, given, specimen, trace
 
 import vesalius as vs
 from vesalius.analyses.lens import lens
+from vesalius.data.inputs import Input
 from vesalius.equations import softmax
 from vesalius.errors import ImpossibleSetting, UnknownStep, WrongKind, WrongLength
-from vesalius.inputs import Input
-from vesalius.views import Cell, Table
+from vesalius.views.shown import Cell, Table
 
 
 def output_of(found):

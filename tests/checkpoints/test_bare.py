@@ -26,8 +26,8 @@ from torch import nn
 
 import vesalius as vs
 from vesalius.checkpoints import bare
+from vesalius.checkpoints.conversion import read_model
 from vesalius.cli import cli
-from vesalius.conversion import read_model
 from vesalius.errors import (
     CheckpointMismatch,
     UnknownConfiguration,

@@ -12,7 +12,7 @@ from vesalius.checkpoints import pickled
 from vesalius.counting import count
 from vesalius.errors import BrokenFile, CheckpointMismatch, NotACheckpoint, UnknownConfiguration
 from vesalius.model import load
-from vesalius.verification import verify
+from vesalius.verification.agreement import verify
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 548105171\n"
 

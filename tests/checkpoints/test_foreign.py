@@ -13,8 +13,8 @@ from strategies import filled, small
 
 import vesalius as vs
 from vesalius.checkpoints import foreign
+from vesalius.checkpoints.conversion import read_model
 from vesalius.cli import cli
-from vesalius.conversion import read_model
 from vesalius.errors import CheckpointMismatch, NotACheckpoint, UnknownConfiguration
 from vesalius.model import load
 

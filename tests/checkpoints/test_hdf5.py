@@ -14,7 +14,7 @@ pytest.importorskip("h5py", reason="Keras's files are read by h5py")
 from h5files import LINKS, flipped, write_gpt2
 
 from vesalius.checkpoints import hdf5
-from vesalius.conversion import read_model
+from vesalius.checkpoints.conversion import read_model
 from vesalius.errors import BrokenFile
 
 

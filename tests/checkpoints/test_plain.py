@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import vesalius
-from vesalius import pictures
 from vesalius.finetuning import given
 from vesalius.metrics.predictions import Predictions
 from vesalius.tasks.forecasting import Forecast
 from vesalius.tokenizers import train_characters
 from vesalius.training.recipe import write_recipe
+from vesalius.views import pictures
 
 ROOM = 64
 """Bytes of a file that the full disk has room for."""

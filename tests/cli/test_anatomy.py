@@ -159,7 +159,7 @@ def test_dissect_saves_and_speaks_json(gpt2, tmp_path):
     assert found["ids"] == [1, 2, 3]
     assert len(found["likeliest"]) == 10
     names = {step["name"] for step in found["steps"]}
-    from vesalius.traces import read_trace
+    from vesalius.traces.trace import read_trace
 
     assert set(read_trace(file).names()) == names >= {"A[1]", "mu[2,3]", "Z"}
 

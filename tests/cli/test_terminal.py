@@ -12,7 +12,7 @@ from rich.console import Console
 
 from vesalius.cli import cli, terminal
 from vesalius.families import FAMILIES, names
-from vesalius.views import Cell, Table
+from vesalius.views.shown import Cell, Table
 
 
 def require_whole(table, lines, width):

@@ -17,8 +17,8 @@ from vesalius.data.settings import (
 )
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
-from vesalius.recipes import recipes
 from vesalius.training import read_recipe
+from vesalius.training.recipes import recipes
 
 SIZES = (500, 1000, 120)
 FORMS = {

@@ -12,6 +12,7 @@ import pytest
 from vesalius import equations
 from vesalius.equations import REGISTRY, find, numbered, unnumbered
 from vesalius.errors import UnknownEquation
+from vesalius.families import configuration
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parents[1] / "docs" / "equations.md"
@@ -105,3 +106,27 @@ def test_letters_mean_what_their_section_says():
 def test_an_unknown_equation_is_refused(key, message):
     with pytest.raises(UnknownEquation, match=message):
         find(key)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "latex", "plain"),
+    [
+        ({}, "after_attention", r"\mathrm{layerNorm}", "layerNorm"),
+        ({"normalisation": "rms"}, "before_attention", r"\mathrm{rmsNorm}", "rmsNorm"),
+        ({"activation": "quick_gelu"}, "neurons", r"\mathrm{quickGELU}", "quickGELU"),
+        ({"activation": "silu"}, "ffnn", r"\mathrm{SiLU}", "SiLU"),
+        ({"activation": "tanh"}, "mlm_dense", r"\mathrm{tanh}", "tanh"),
+        ({"attention_bias": False}, "query_key_value", "v_i = x_i^\\top W_m^V", "vᵢ = xᵢᵀ W_V"),
+        ({"attention_bias": True}, "query_key_value", "W_m^V + b_m^V", "W_V + b_V"),
+        ({"attention_bias": True}, "project_all_heads", "+ b^O", "+ b_O"),
+    ],
+)
+def test_a_formula_is_written_as_the_model_computes_it(settings, name, latex, plain):
+    symbols = configuration("igpt", **settings).symbols()
+    wording = find(name).written_for(symbols)
+    assert latex in wording.latex
+    assert plain in wording.plain
+    if settings.get("normalisation") == "rms":
+        assert "layerNorm" not in wording.latex + wording.plain
+    if settings.get("activation"):
+        assert not re.search(r"(?<![a-zA-Z])GELU", wording.latex + wording.plain)

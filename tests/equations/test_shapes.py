@@ -22,7 +22,12 @@ SIZES |= {"Md_v": 10, "nd_e": 24, "P2C": 12, "Cn": 12}
 """What follows from others: two heads of five values, four tokens, patches of 2 x 2 x 3."""
 PRESENT = ("zeta", "zeta_qkv", "centred", "pooler", "mlm_head", "nsp_head", "labels", "untied")
 PRESENT += ("learned_positions", "output_bias", "affine")
-CONSTANTS = {"epsilon": 1e-5, "g": tanh, "variant": 1, "causal": True, "batch_norm": False}
+CONSTANTS = {"epsilon": 1e-5, "g": tanh, "order": "post", "causal": True}
+LAYER = {"normalisation": "layer", "batch_norm": False}
+NORMALISATIONS = {
+    "batch_norm": {"normalisation": "batch", "batch_norm": True},
+    "rms_norm": {"normalisation": "rms", "batch_norm": False, "centred": False},
+}
 SCALARS = {"alpha": 0.5, "scale": 0.5, "epsilon_r": 1e-5, "mu_lr": 0.1, "pad": 0, "axis": 0}
 SCALARS |= {"causal": True, "i": 2, "c": 1, "c_i": 1, "c_n": 1, "cls": 1, "sep": 2, "mask": 3}
 SCALARS |= {"V": 13, "zeta": 1, "g": tanh, "first": [5, 6], "second": []}
@@ -99,7 +104,7 @@ class Arguments:
         if self.entry.name == "feedforward_network":
             own = {"d_out": SIZES["d_L"], "d_in": SIZES["nd_e"]}
         symbols = {**SIZES, **dict.fromkeys(PRESENT, 3), **CONSTANTS, **SCALARS, **own, "two": 2}
-        symbols |= {"V": 13, "batch_norm": self.entry.name == "batch_norm", "g": tanh}
+        symbols |= {"V": 13, "g": tanh} | NORMALISATIONS.get(self.entry.name, LAYER)
         made = assemble(kind, symbols, lambda _, shape: self.rng.uniform(0.1, 1, shape))
         read = self.read.setdefault(kind, set())
         object.__setattr__(made, "__class__", watched(type(made), read))

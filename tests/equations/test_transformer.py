@@ -27,6 +27,7 @@ from vesalius.equations import (
     multi_head_attention,
     normalise_embeddings,
     require_finite,
+    rms_norm,
     transformer_block,
     transformer_lm,
     transformer_logits,
@@ -108,6 +109,13 @@ def test_a_normalised_column_has_zero_mean_and_unit_variance(rng):
     assert x.var() == pytest.approx(1, abs=1e-14)
 
 
+def test_normalisation_by_the_root_mean_square_is_pytorchs(rng):
+    Xi = Norm(alpha=rng.normal(size=6), epsilon=1e-3, normalisation="rms")
+    X = rng.normal(size=(6, 4))
+    expected = torch.nn.functional.rms_norm(torch.tensor(X.T), (6,), torch.tensor(Xi.alpha), 1e-3)
+    agree(rms_norm(Xi, X), expected.numpy().T)
+
+
 def test_batch_normalisation_is_pytorchs(rng):
     Xi = Norm(
         alpha=rng.normal(size=6),
@@ -115,6 +123,7 @@ def test_batch_normalisation_is_pytorchs(rng):
         mean=rng.normal(size=6),
         variance=rng.uniform(0.5, 2, size=6),
         epsilon=1e-5,
+        normalisation="batch",
     )
     X = rng.normal(size=(6, 4))
     statistics = (torch.tensor(Xi.mean), torch.tensor(Xi.variance))

@@ -22,7 +22,7 @@ from vesalius.explorer.running import Wanted, _failed
 from vesalius.explorer.runs import Runs
 from vesalius.explorer.streaming import Events
 from vesalius.generation.sampling import Draw, Sampling
-from vesalius.traces import Trace
+from vesalius.traces.trace import Trace
 
 TEXT = "He shook his"
 LONG = "It was a dark and stormy night; the rain fell in torrents. " * 12

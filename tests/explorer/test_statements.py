@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 import vesalius as vs
 from vesalius import specimens
+from vesalius.data.examples import example, shelf
 from vesalius.equations import softmax
-from vesalius.examples import example, shelf
 
 STORY = "#t=He%20shook%20his%20head"
 TICK, CROSS = "[data-agrees=yes]", "[data-agrees=no]"

@@ -14,10 +14,10 @@ from random import Random
 import numpy as np
 from strategies import SMALL, filled, small
 
-from vesalius.dissection import dissect
-from vesalius.edits import Edits
 from vesalius.errors import UnknownStep, VesaliusError, WrongLength
-from vesalius.traces import Trace
+from vesalius.traces.dissection import dissect
+from vesalius.traces.edits import Edits
+from vesalius.traces.trace import Trace
 
 VALUE = 7.25
 """What is put in, and no step holds by itself."""

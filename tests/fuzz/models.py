@@ -18,10 +18,10 @@ from strategies import SMALL, filled, small
 
 from vesalius import generate
 from vesalius.analyses.attribution import attribute
-from vesalius.dissection import dissect
 from vesalius.errors import BrokenFile, NotFinite
 from vesalius.generation.sampling import Draw, Sampling, softmax
 from vesalius.model import Model, load_folder
+from vesalius.traces.dissection import dissect
 
 Case = Callable[[], object]
 

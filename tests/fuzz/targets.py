@@ -33,8 +33,8 @@ from fuzz.mutating import (
     png_changed,
 )
 from vesalius.checkpoints.folders import read_config
+from vesalius.checkpoints.inspection import inspect
 from vesalius.errors import UnknownConfiguration
-from vesalius.inspection import inspect
 from vesalius.model import load_folder
 
 Case = Callable[[], object]
@@ -345,7 +345,7 @@ class Keras:
                 file.write_bytes(changed)
 
         def read() -> None:
-            from vesalius.conversion import read_model
+            from vesalius.checkpoints.conversion import read_model
 
             _ = read_model(file).parameters
 
@@ -609,7 +609,7 @@ class Traces:
     """Saved traces: the values, or what is said of them."""
 
     def __init__(self, folder: Path) -> None:
-        from vesalius.dissection import dissect
+        from vesalius.traces.dissection import dissect
 
         self.seeds = []
         for family in ("gpt2", "lstm", "bert"):
@@ -631,7 +631,7 @@ class Traces:
         _put(place, {"x.safetensors": values, "x.safetensors.json": said})
 
         def read() -> None:
-            from vesalius.traces import read_trace
+            from vesalius.traces.trace import read_trace
 
             trace = read_trace(place / "x.safetensors")
             trace.summaries()

@@ -251,8 +251,8 @@ class Foreign:
             (place / "config.json").write_bytes(self.config)
 
         def read() -> Any:
-            from vesalius.conversion import read_model
-            from vesalius.inspection import inspect
+            from vesalius.checkpoints.conversion import read_model
+            from vesalius.checkpoints.inspection import inspect
             from vesalius.model import load_folder
 
             inspect(place)

@@ -53,7 +53,7 @@ def expected(model, row, layers):
     x = x + network.positions(x)
     if model.family == "bert":
         x = x + network.segments(torch.from_numpy(kinds_of(row))[None])
-    first = model.config.symbols()["variant"] == 2
+    first = model.config.block.order == "pre"
     x = x if first else network.norm(x)
     for block in network.blocks[:layers]:
         x = block(x, causal=getattr(model.config, "causal", False))

@@ -15,7 +15,7 @@ from vesalius.equations import transformer as transformer_equations
 from vesalius.families import FAMILIES
 from vesalius.models import activations as networks
 from vesalius.models import bert, blocks, recurrent, transformer
-from vesalius.verification import verify
+from vesalius.verification.agreement import verify
 
 
 def first_divergence(config, against="equations"):

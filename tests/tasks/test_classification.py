@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from strategies import filled, small
 
-from vesalius.dissection import dissect
 from vesalius.errors import VesaliusError, WrongKind
 from vesalius.tasks.classification import classify
+from vesalius.traces.dissection import dissect
 
 NAMES = ["bag", "boot", "coat", "dress", "shirt"]
 PIXELS = np.random.default_rng(5).integers(256, size=(6, 6, 3), dtype=np.uint8)

@@ -15,7 +15,6 @@ from scipy.spatial import distance as scipy_distance
 from strategies import filled, small
 from tokenizers import models
 
-from vesalius.dissection import dissect
 from vesalius.errors import (
     EmptyCorpus,
     EmptySequence,
@@ -30,6 +29,7 @@ from vesalius.errors import (
 from vesalius.model import load
 from vesalius.tasks.embedding import DISTANCES, WHAT, Neighbour, cosine, embed, euclidean, similar
 from vesalius.tokenizers import Tokenizer, read_word_pieces, train_byte_pairs
+from vesalius.traces.dissection import dissect
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")
 

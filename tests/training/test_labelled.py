@@ -13,6 +13,7 @@ from test_objectives import close, seen
 
 import vesalius as vs
 from vesalius.cli import cli
+from vesalius.data.inputs import label_kind
 from vesalius.equations import OneHot, cross_entropy_of_class, sigmoid, softmax, tracing
 from vesalius.errors import (
     ImpossibleSetting,
@@ -22,7 +23,6 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import family_of
-from vesalius.inputs import label_kind
 from vesalius.tokenizers import train_byte_pairs, train_word_pieces
 from vesalius.training import train
 

@@ -18,12 +18,12 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import configuration, family_of
-from vesalius.recipes import SHIPPED
-from vesalius.recipes import recipes as shipped
 from vesalius.training import read_recipe
 from vesalius.training import recipe as recipes
 from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import keys, recipe
+from vesalius.training.recipes import SHIPPED
+from vesalius.training.recipes import recipes as shipped
 from vesalius.training.settings import Training
 
 FILES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import pictures
 from vesalius.analyses import targets
 from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import read, trace_of
-from vesalius.edits import replaced
-from vesalius.edits.selection import Where, chosen
-from vesalius.edits.values import Edit, EditLike, edit_of, zero
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import PLACES
 from vesalius.model import ModelLike, loaded
-from vesalius.views import Part, Table
+from vesalius.traces.dissection import read, trace_of
+from vesalius.traces.edits import replaced
+from vesalius.traces.edits.selection import Where, chosen
+from vesalius.traces.edits.values import Edit, EditLike, edit_of, zero
+from vesalius.views import pictures
+from vesalius.views.shown import Part, Table
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
+    from vesalius.traces.dissection import Given
 
 SHOWN = 20
 """Steps that are told one by one."""

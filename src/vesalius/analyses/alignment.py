@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from vesalius import arguments
-from vesalius.edits.selection import by, token_axis
-from vesalius.edits.values import Edit, from_trace
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name
 from vesalius.errors import UnknownStep, WrongLength
-from vesalius.graph import arrayed
 from vesalius.properties import cached_property
-from vesalius.steps import ATTENTION
-from vesalius.traces import Trace
-from vesalius.views import Part, Shown, counted
+from vesalius.traces.edits.selection import by, token_axis
+from vesalius.traces.edits.values import Edit, from_trace
+from vesalius.traces.graph import arrayed
+from vesalius.traces.steps import ATTENTION
+from vesalius.traces.trace import Trace
+from vesalius.views.shown import Part, Shown, counted
 
 
 def common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[int, int]:

@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.analyses import rounding, targets
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Pulled
 from vesalius.errors import NotFinite, WrongKind
-from vesalius.graph import arrayed
-from vesalius.pictures import Pictured
-from vesalius.traces import Trace, require_trace
-from vesalius.views import Part as ViewPart
-from vesalius.views import Table
+from vesalius.traces.graph import arrayed
+from vesalius.traces.trace import Trace, require_trace
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part as ViewPart
+from vesalius.views.shown import Table
 
 SHOWN = 12
 """Parts that a picture and a repr tell one by one."""

@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.analyses import distances
 from vesalius.analyses.alignment import Alignment, Pair
 from vesalius.analyses.distances import Distance, Outcome
-from vesalius.dissection import dissect
-from vesalius.edits.values import EditLike
+from vesalius.data.inputs import FILES
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.quantisation import rounded
-from vesalius.inputs import FILES
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.pictures import Pictured
 from vesalius.properties import cached_property
-from vesalius.views import Part, Table, counted, html
+from vesalius.traces.dissection import dissect
+from vesalius.traces.edits.values import EditLike
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part, Table, counted, html
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
+    from vesalius.traces.dissection import Given
 
 TOLERANCE = 1e-5
 """The relative norm of a difference from which on a step is said to diverge: sums in another order

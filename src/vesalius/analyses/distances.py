@@ -16,7 +16,7 @@ from vesalius.equations import Step
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays
 from vesalius.model import Model
-from vesalius.traces import Trace
+from vesalius.traces.trace import Trace
 
 
 @dataclass(frozen=True)

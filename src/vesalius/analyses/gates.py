@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.analyses import rounding
 from vesalius.equations.parameters import Array, Elman
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.families import FAMILIES
-from vesalius.pictures import Pictured
-from vesalius.traces import Trace, require_trace
-from vesalius.views import Part, Table, counted, short
+from vesalius.traces.trace import Trace, require_trace
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part, Table, counted, short
 
 SHARES = ("p", "r", "s")
 """Gates: shares from 0 to 1; all else has signs."""

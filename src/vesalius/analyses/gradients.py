@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import pictures
 from vesalius.analyses import targets
-from vesalius.dissection import dissect
+from vesalius.data.inputs import Input, read_input, reads_arrays
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
-from vesalius.extras import require
-from vesalius.inputs import Input, read_input, reads_arrays
+from vesalius.machine import require
 from vesalius.model import ModelLike, loaded
-from vesalius.pictures import Pictured
 from vesalius.properties import cached_property
-from vesalius.traces import Trace
-from vesalius.views import Part, Table, counted, html
+from vesalius.traces.dissection import dissect
+from vesalius.traces.trace import Trace
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part, Table, counted, html
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
+    from vesalius.traces.dissection import Given
 
 INPUTS = ("X", "H[0]")
 """Steps with a column for each token read; the first with a gradient is taken."""
@@ -196,7 +196,7 @@ def gradient(
     token ids have no gradient, nor has anything that the target does not depend on.
     """
     require("torch")
-    from vesalius.analyses.activations import backward, watch
+    from vesalius.verification.taps import backward, watch
 
     model = loaded(model)
     given = text

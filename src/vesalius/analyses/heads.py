@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.analyses.replaying import Replay, each
 from vesalius.analyses.targets import Target, Wanted, find
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import Reading, read, trace_of
+from vesalius.data.inputs import read_inputs, reads_arrays
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import FAMILIES, family_of
-from vesalius.inputs import read_inputs, reads_arrays
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.pictures import Pictured
-from vesalius.traces import Trace
-from vesalius.views import Part, Table, counted
+from vesalius.traces.dissection import Reading, read, trace_of
+from vesalius.traces.trace import Trace
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part, Table, counted
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
+    from vesalius.traces.dissection import Given
 
 MEANINGS = {
     "entropy": ("Entropy, in nats", "of the attention"),

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.analyses.targets import Target, Wanted, column_of, find, labels, output_of
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
-from vesalius.pictures import Pictured
-from vesalius.traces import Trace, require_trace
-from vesalius.views import Cell, Part, Table, counted
+from vesalius.traces.trace import Trace, require_trace
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Cell, Part, Table, counted
 
 FAINT = 0.1
 """What is less likely than this is shown fainter."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.dissection import Reading, read
 from vesalius.equations import Step, Steps, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name as name_of
@@ -19,7 +18,8 @@ from vesalius.errors import UnknownStep
 from vesalius.families import family_of
 from vesalius.model import Model
 from vesalius.tokenizers import Encoded
-from vesalius.traces import Trace
+from vesalius.traces.dissection import Reading, read
+from vesalius.traces.trace import Trace
 
 KEPT = ("H", "A", "C", "P", "D")
 """Of each layer: its state, and what a logit is a sum of."""

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from vesalius import pictures
 from vesalius.analyses import targets
 from vesalius.analyses.ablation import SHOWN, drawn, spread
 from vesalius.analyses.alignment import common
 from vesalius.analyses.replaying import Outcome, Replay, each
 from vesalius.analyses.targets import Target, Wanted
 from vesalius.arguments import Progress, silent
-from vesalius.dissection import read, trace_of
-from vesalius.edits import replaced
-from vesalius.edits.selection import Where, chosen
-from vesalius.edits.values import Edit, Positions, from_trace, pairs
 from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.model import ModelLike, loaded
-from vesalius.traces import Trace
-from vesalius.views import Part, Table, short
+from vesalius.traces.dissection import read, trace_of
+from vesalius.traces.edits import replaced
+from vesalius.traces.edits.selection import Where, chosen
+from vesalius.traces.edits.values import Edit, Positions, from_trace, pairs
+from vesalius.traces.trace import Trace
+from vesalius.views import pictures
+from vesalius.views.shown import Part, Table, short
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
+    from vesalius.traces.dissection import Given
 
 WHOLE = "all"
 """The column of steps that are patched as a whole."""

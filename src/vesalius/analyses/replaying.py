@@ -14,15 +14,15 @@ from threadpoolctl import threadpool_limits
 
 from vesalius.analyses.targets import Target
 from vesalius.arguments import Progress
-from vesalius.dissection import Reading, again
-from vesalius.edits import Edits, notation
-from vesalius.edits.selection import chosen
-from vesalius.edits.values import Edit
 from vesalius.equations import Steps, softmax, tracing
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import Operand, Scope
-from vesalius.parallel import parallel_map
-from vesalius.traces import Trace
+from vesalius.machine import parallel_map
+from vesalius.traces.dissection import Reading, again
+from vesalius.traces.edits import Edits, notation
+from vesalius.traces.edits.selection import chosen
+from vesalius.traces.edits.values import Edit
+from vesalius.traces.trace import Trace
 
 Change = Mapping[str, Array]
 """Values that take the place of a trace's, by the names of their steps."""

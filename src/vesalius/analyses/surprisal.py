@@ -18,7 +18,7 @@ from vesalius.families import FAMILIES, family_of
 from vesalius.generation import forward
 from vesalius.model import ModelLike, loaded
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.views import Part, Shown, Table, counted
+from vesalius.views.shown import Part, Shown, Table, counted
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import predicts_next
+from vesalius.data.inputs import label_names
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, WrongLength, nearest
-from vesalius.inputs import label_names
-from vesalius.traces import Trace
-from vesalius.views import short
+from vesalius.traces.trace import Trace
+from vesalius.views.shown import short
 
 OUTPUTS = ("Z", "z", "Omega_hat", "z_C")
 """The steps that targets are cells of, the first that a model has."""

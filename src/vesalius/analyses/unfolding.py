@@ -18,9 +18,9 @@ from vesalius.equations import Equation
 from vesalius.equations.references import Group, Index, Operand
 from vesalius.equations.rules import Made
 from vesalius.errors import WrongLength
-from vesalius.graph import arrayed
-from vesalius.traces import Trace, require_trace
-from vesalius.views import Part, Shown, Table
+from vesalius.traces.graph import arrayed
+from vesalius.traces.trace import Trace, require_trace
+from vesalius.views.shown import Part, Shown, Table
 
 SHOWN = 12
 """Terms that are told one by one."""
@@ -102,6 +102,8 @@ class Unfolding(Shown):
     step: str
     at: tuple[int, ...]
     equation: Equation
+    formula: str
+    """The equation as it is written for this model, in plain characters."""
     value: float
     """What the trace holds."""
     terms: list[Term]
@@ -152,7 +154,7 @@ class Unfolding(Shown):
 
     def view(self) -> Iterator[Part]:
         yield self._headline()
-        yield f"{self.equation.title}: {self.equation.plain}"
+        yield f"{self.equation.title}: {self.formula}"
         rows = [(f"{t.value:+.6g}", str(t), _product(t)) for t in self.terms]
         if self.others:
             rows.append((f"{self.rest:+.6g}", f"{self.others:,} others", ""))
@@ -225,10 +227,12 @@ def unfold(trace: Trace, step: str, *at: int, top: int = SHOWN) -> Unfolding:
     replaced = step in trace.steps.edited and not (
         computed == stored or rounding.agrees(computed - stored, most)
     )
+    symbols = {} if trace.model is None else trace.model.config.symbols()
     return Unfolding(
         step=step,
         at=cell,
         equation=found.equation,
+        formula=found.equation.written_for(symbols).plain,
         value=stored,
         terms=terms,
         others=len(flat) - len(terms),

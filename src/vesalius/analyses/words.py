@@ -17,8 +17,8 @@ from vesalius.errors import ImpossibleSetting, TokenOutOfRange, WrongKind
 from vesalius.families import family_of
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tasks.embedding import DISTANCES, order
-from vesalius.traces import Trace
-from vesalius.views import Part, Shown, Table, short
+from vesalius.traces.trace import Trace
+from vesalius.views.shown import Part, Shown, Table, short
 
 AT_ONCE = 8192
 """Words whose vectors are held in float64 at once."""

@@ -11,7 +11,7 @@ from vesalius.data.images import Images
 from vesalius.data.series import PaddedSeries, Series
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnusableData
-from vesalius.extras import require
+from vesalius.machine import require
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.values import ValuePredictions
 

@@ -8,7 +8,7 @@ import numpy as np
 from vesalius.baselines.baseline import Baseline, chosen, fitting
 from vesalius.data.labelled import LabelledTexts
 from vesalius.equations.parameters import Array
-from vesalius.extras import require
+from vesalius.machine import require
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.labels import LabelPredictions
 from vesalius.metrics.predictions import Predictions

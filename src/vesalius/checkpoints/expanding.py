@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from vesalius.errors import BrokenFile
-from vesalius.views import bytes_of
+from vesalius.views.shown import bytes_of
 
 ROOM, TIMES = 2**30, 100
 """Bytes that every file may expand to, and how many times its own size a larger one may."""

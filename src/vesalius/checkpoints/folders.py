@@ -13,7 +13,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile, NotACheckpoint, NotFinite, UnknownConfiguration
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config
-from vesalius.parallel import parallel_map
+from vesalius.machine import parallel_map
 
 
 def read_config(folder: Path) -> Config:

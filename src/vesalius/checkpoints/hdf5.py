@@ -26,7 +26,7 @@ import numpy as np
 from vesalius.checkpoints.plain import require_file
 from vesalius.equations.parameters import Array
 from vesalius.errors import BrokenFile
-from vesalius.extras import require
+from vesalius.machine import require
 
 INSIDE = "model.weights.h5"
 """The weights in a .keras archive, and in a folder of KerasHub's presets."""

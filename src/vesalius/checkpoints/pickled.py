@@ -20,7 +20,7 @@ from vesalius.checkpoints.files import (
 )
 from vesalius.checkpoints.plain import require_file
 from vesalius.errors import BrokenFile, NotACheckpoint
-from vesalius.extras import require
+from vesalius.machine import require
 
 INDEX = "pytorch_model.bin.index.json"
 

@@ -31,7 +31,7 @@ from vesalius.cli import (
 )
 from vesalius.cli.options import Settings, json_option
 from vesalius.errors import VesaliusError, printable
-from vesalius.extras import EXTRAS, missing
+from vesalius.machine import EXTRAS, missing
 
 __all__ = ["Settings", "cli", "json_option", "main"]
 

@@ -17,8 +17,8 @@ from vesalius.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from vesalius.edits.values import Positions
     from vesalius.model import Model
+    from vesalius.traces.edits.values import Positions
 
 
 class Drawn(Protocol):
@@ -81,8 +81,8 @@ def unfold(
     Example: vesalius unfold gpt "He shook his" "mu[3,4]" 2 1
     """
     from vesalius.analyses.unfolding import unfold as run
-    from vesalius.dissection import dissect
-    from vesalius.edits import notation
+    from vesalius.traces.dissection import dissect
+    from vesalius.traces.edits import notation
 
     loaded = load(model)
     trace = dissect(loaded, input_of(loaded, text), edit=notation.read(cuts))
@@ -116,7 +116,7 @@ def attribute(
     Example: vesalius attribute gpt "He shook his" --target " head"
     """
     from vesalius.analyses.attribution import attribute as run
-    from vesalius.dissection import dissect
+    from vesalius.traces.dissection import dissect
 
     loaded = load(model)
     trace = dissect(loaded, input_of(loaded, text))
@@ -240,7 +240,7 @@ def lens(
     Example: vesalius lens gpt "He shook his" --target " head"
     """
     from vesalius.analyses.lens import lens as run
-    from vesalius.dissection import dissect
+    from vesalius.traces.dissection import dissect
 
     loaded = load(model)
     found = run(dissect(loaded, input_of(loaded, text)), _target(loaded, targets), position, top)
@@ -313,7 +313,7 @@ def gates(
     Example: vesalius gates lstm "He shook his" --unit 31
     """
     from vesalius.analyses.gates import gates as run
-    from vesalius.dissection import dissect
+    from vesalius.traces.dissection import dissect
 
     loaded = load(model)
     found = run(dissect(loaded, input_of(loaded, text)), layer)
@@ -348,7 +348,7 @@ def gradient(
 
 def _target(model: "Model", said: tuple[str, ...]) -> Any:
     """The target as the library takes it: none, one, or two to compare."""
-    from vesalius.inputs import class_names
+    from vesalius.data.inputs import class_names
 
     named = bool(class_names(model))
     each = tuple(int(word) if word.isdecimal() and not named else word for word in said)

@@ -21,7 +21,7 @@ from vesalius.cli.options import (
     second_of,
     second_option,
 )
-from vesalius.views import Table, shown_value
+from vesalius.views.shown import Table, shown_value
 
 if TYPE_CHECKING:
     from vesalius.explorer.snapshot import Given
@@ -192,7 +192,7 @@ def dissect(
 
     Example: vesalius dissect ./my-gpt2 "I forgot to take my" --only "mu[1,1], Y_hat"
     """
-    from vesalius.dissection import dissect as run
+    from vesalius.traces.dissection import dissect as run
 
     given = [value for value in (text, ids, array) if value is not None]
     if len(given) != 1:
@@ -252,7 +252,7 @@ def verify(model: str, against: str, length: int | None, seed: int, as_json: boo
 
     Example: vesalius verify ./my-gpt2 --against transformers
     """
-    from vesalius.verification import verify as run
+    from vesalius.verification.agreement import verify as run
 
     result = run(load(model), against, length, seed)
     terminal.show_result(result, as_json)

@@ -60,8 +60,8 @@ def convert(
 
     Example: vesalius convert ./old-gpt2 ./new-gpt2
     """
+    from vesalius.checkpoints.conversion import read_model
     from vesalius.checkpoints.plain import read_json
-    from vesalius.conversion import read_model
     from vesalius.errors import NotACheckpoint
     from vesalius.families import family_of
 
@@ -107,7 +107,7 @@ def inspect(folder: str, no_values: bool, as_json: bool) -> None:
 
     Example: vesalius inspect ./from-a-colleague
     """
-    from vesalius.inspection import inspect as run
+    from vesalius.checkpoints.inspection import inspect as run
 
     found = run(folder, values=not no_values)
     terminal.show_result(found, as_json)

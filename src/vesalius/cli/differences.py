@@ -66,7 +66,7 @@ def diff(
     Example: vesalius diff gpt gpt "He shook his" --text-b "He opened his"
     """
     from vesalius.analyses.differences import diff as run
-    from vesalius.edits import notation
+    from vesalius.traces.edits import notation
 
     first = load(a)
     second = first if a == b else load(b)

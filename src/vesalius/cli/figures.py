@@ -16,7 +16,7 @@ from vesalius.cli.options import (
     json_option,
     load,
 )
-from vesalius.views import Table
+from vesalius.views.shown import Table
 
 
 @click.command()

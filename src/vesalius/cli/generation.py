@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius.cli import options, terminal
-from vesalius.views import Table
+from vesalius.views.shown import Table
 
 if TYPE_CHECKING:
     from vesalius.generation.decoding import Generation
@@ -118,7 +118,7 @@ def _show(model: "Model", result: "Generation", alone: bool) -> None:
     from vesalius.generation.decoding import picture_side
 
     if (side := picture_side(model)) is not None:
-        levels: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        levels: int = model.config.vocabulary - 1
         given = [] if isinstance(result.prompt, str) else list(result.prompt)
         pixels = [*(i for i in given if i != levels), *result.ids]
         return click.echo(picture(pixels, levels, side, coloured()))

@@ -65,7 +65,7 @@ class Bash(BashComplete):
     parted = False
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        from vesalius.naming import MEANINGS
+        from vesalius.checkpoints.naming import MEANINGS
 
         args, incomplete = super().get_completion_args()
         words: list[str] = []
@@ -87,8 +87,8 @@ add_completion_class(Bash)
 
 
 def _models() -> dict[str, str]:
+    from vesalius.checkpoints.naming import MEANINGS, known_names
     from vesalius.families import names
-    from vesalius.naming import MEANINGS, known_names
     from vesalius.specimens import specimens
 
     said = {
@@ -105,7 +105,7 @@ def _specimens() -> dict[str, str]:
 
 
 def _recipes() -> dict[str, str]:
-    from vesalius.recipes import recipes
+    from vesalius.training.recipes import recipes
 
     return {name: known.title for name, known in recipes().items()}
 
@@ -144,7 +144,7 @@ def second_of(text: str | None) -> str | None:
 
 def input_of(model: "Model", text: str) -> str | tuple[str, str] | list[int]:
     """A text, two, or a file; token ids for models that read tokens and have no tokenizer."""
-    from vesalius.inputs import reads_arrays
+    from vesalius.data.inputs import reads_arrays
 
     second = second_of(text)
     if model.tokenizer is not None or reads_arrays(model):

@@ -8,7 +8,7 @@ import click
 
 from vesalius.cli import terminal
 from vesalius.cli.options import TEXTS, complete_models, extra_option, json_option, lines_of, load
-from vesalius.views import Table, counted
+from vesalius.views.shown import Table, counted
 
 
 def what_option(default: str | None, kinds: list[str], text: str) -> Callable[[Any], Any]:
@@ -50,7 +50,7 @@ def classify(
 
     Example: vesalius classify vit shoe.png --top 3
     """
-    from vesalius.inputs import reads_arrays
+    from vesalius.data.inputs import reads_arrays
     from vesalius.tasks.classification import classify as run
     from vesalius.tasks.labelling import Value, as_read, texts_of
 

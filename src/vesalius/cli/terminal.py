@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesalius.errors import CONTROL, printable
-from vesalius.views import Cell, Shaded, Shown, Table, bytes_of, shown_value
+from vesalius.views.shown import Cell, Shaded, Shown, Table, bytes_of, shown_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vesalius.specimens import Card
     from vesalius.tasks.classification import Classification
     from vesalius.tasks.labelling import Labels, Value
-    from vesalius.traces import Trace
+    from vesalius.traces.trace import Trace
 
 
 COLOURS = ("bright_cyan", "bright_yellow", "bright_green", "bright_magenta")
@@ -85,7 +85,7 @@ def show_erratum(erratum: "Erratum") -> None:
 
 
 def show_trace(trace: "Trace", top: int, everything: bool, saved: str | None) -> None:
-    from vesalius.steps import grids
+    from vesalius.traces.steps import grids
 
     values = grids(trace.steps, trace.tokens(), width()) if everything else ()
     parts = [*trace.told(everything), *values, *trace.outcome(top)]

@@ -9,7 +9,7 @@ import click
 
 from vesalius.cli import options, terminal
 from vesalius.errors import BrokenFile, WrongKind
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 
 @click.command()
@@ -27,8 +27,8 @@ def recipes(name: str | None, by_key: bool, as_json: bool) -> None:
     import tomllib
 
     from vesalius.data.registry import corpus, whereabouts
-    from vesalius.recipes import recipe_file
-    from vesalius.recipes import recipes as shipped
+    from vesalius.training.recipes import recipe_file
+    from vesalius.training.recipes import recipes as shipped
 
     if by_key:
         from vesalius.training.recipe import keys

@@ -19,7 +19,7 @@ from vesalius.data.batches import generator
 from vesalius.data.settings import LabelledData
 from vesalius.data.tables import Table, is_table, read_table
 from vesalius.errors import ImpossibleSetting, UnusableData, nearest
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 CHOOSING = 4  # end of a random key
 TRUE, FALSE = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")

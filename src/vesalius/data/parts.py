@@ -17,7 +17,7 @@ from vesalius.data import images, registry, series, splits, texts
 from vesalius.data.batches import generator, used_names
 from vesalius.data.settings import ImageData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 HELD_OUT = 0.1
 """The share of a corpus by name that is held out, where no file of its own is."""

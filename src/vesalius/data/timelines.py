@@ -35,7 +35,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 LONG = ("unique_id", "ds", "y")
 """The columns of a long table: which series, when, how much."""

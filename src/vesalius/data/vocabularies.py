@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from vesalius import __version__, naming, tokenizers
+from vesalius import __version__, tokenizers
 from vesalius.arguments import Progress
-from vesalius.checkpoints import files
+from vesalius.checkpoints import files, naming
 from vesalius.data.settings import TextData
 from vesalius.data.texts import Texts
 from vesalius.errors import AlreadyThere, BrokenFile

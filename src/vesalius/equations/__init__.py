@@ -186,6 +186,7 @@ from vesalius.equations.transformer import (
     normalise_output,
     residual_after_attention,
     residual_after_feedforward,
+    rms_norm,
     text_label_logits,
     transformer_block,
     transformer_lm,

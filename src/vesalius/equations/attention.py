@@ -12,12 +12,19 @@ from jaxtyping import Bool, Float
 
 from vesalius.equations.activations import softmax
 from vesalius.equations.parameters import Array, Attention, Head
-from vesalius.equations.registry import equation, formula
+from vesalius.equations.registry import Wording, equation, formula
 from vesalius.equations.rules import Given, Scale, Softmax, Sum
 from vesalius.equations.tracing import at
 from vesalius.errors import WrongLength
 
 BY_DIMENSION = Scale("1/√d_k", lambda q: 1 / math.sqrt(q[1]))
+
+
+WITH_BIASES = Wording(
+    r"q_i = x_i^\top W_m^Q + b_m^Q, \quad k_i = x_i^\top W_m^K + b_m^K, \quad "
+    r"v_i = x_i^\top W_m^V + b_m^V",
+    "qᵢ = xᵢᵀ W_Q + b_Q,  kᵢ = xᵢᵀ W_K + b_K,  vᵢ = xᵢᵀ W_V + b_V",
+)
 
 
 class QueryKeyValue(NamedTuple):
@@ -31,6 +38,7 @@ class QueryKeyValue(NamedTuple):
     "5.2",
     r"q_i = x_i^\top W_m^Q, \quad k_i = x_i^\top W_m^K, \quad v_i = x_i^\top W_m^V",
     gives=("q", "k", "v"),
+    wordings={"zeta_qkv": WITH_BIASES},
     rule=(
         Sum("H_bar[l].T|H[l-1].T @ Phi[l].Gamma.Psi[m].W_Q", "Phi[l].Gamma.Psi[m].b_Q.T"),
         Sum("H_bar[l].T|H[l-1].T @ Phi[l].Gamma.Psi[m].W_K", "Phi[l].Gamma.Psi[m].b_K.T"),
@@ -152,6 +160,7 @@ def padding_mask(real: Bool[Array, " n"]) -> Float[Array, "n n"]:
     "5.2",
     r"A = \left(P W^O\right)^\top",
     gives="A",
+    wordings={"zeta": Wording(r"A = \left(P W^O + b^O\right)^\top", "A = (P W_O + b_O)ᵀ")},
     rule=Sum("Phi[l].Gamma.W_O.T @ P[l,*].T", "Phi[l].Gamma.b_O"),
 )
 def project_all_heads(Gamma: Attention, P: Float[Array, "n Md_v"]) -> Float[Array, "d_e n"]:

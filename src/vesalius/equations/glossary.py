@@ -166,6 +166,7 @@ IN_PLACE: dict[str, dict[str, tuple[str, str]]] = {
     "project_all_heads": {"P": ("P", "results of all heads side by side, one row per token")},
     "layer_norm": VARKAPPA,
     "batch_norm": VARKAPPA,
+    "rms_norm": VARKAPPA,
     "gpt2_parameters": MAXIMUM,
     "bert_parameters": MAXIMUM,
     "sinusoidal_positions": {"n": ("n", "number of positions")},
@@ -278,3 +279,26 @@ KNOWN_AS: dict[str, dict[str, str]] = {
     },
 }
 """What letters of recurrent networks are called outside the paper, by section."""
+
+WRITTEN_AS: dict[str, tuple[str, dict[str, str]]] = {
+    "layerNorm": (
+        "normalisation",
+        {"layer": "layerNorm", "rms": "rmsNorm", "batch": "batchNorm"},
+    ),
+    "GELU": (
+        "activation",
+        {
+            "gelu": "GELU",
+            "gelu_tanh": "GELU",
+            "gelu_10": "GELU10",
+            "quick_gelu": "quickGELU",
+            "relu": "ReLU",
+            "relu2": "squaredReLU",
+            "relu6": "ReLU6",
+            "leaky_relu": "leakyReLU",
+            "silu": "SiLU",
+        },
+    ),
+}
+"""Functions that the paper writes for all models: the symbol that says which a model has, and how
+that one is written."""

@@ -51,8 +51,8 @@ def _dense(rows: str, columns: str) -> Callable[..., Symbols]:
 class Norm:
     """Ξ: the gain and bias of a normalisation (35).
 
-    Layer normalisation needs no more; batch normalisation has the running mean and variance of its
-    training batches too. Without a bias no mean is subtracted either: that of iGPT's authors.
+    Of the kinds, layer has both; batch has the running mean and variance of its training batches,
+    too; rms subtracts no mean and has no bias.
     """
 
     alpha: Float[Array, " d_e"]
@@ -60,6 +60,7 @@ class Norm:
     mean: Float[Array, " d_e"] | None = part(when="batch_norm", trained=False)
     variance: Float[Array, " d_e"] | None = part(when="batch_norm", trained=False)
     epsilon: float
+    normalisation: str = "layer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ class Block:
     Xi_1: Norm
     Pi: Feedforward
     Xi_2: Norm
-    variant: int
+    order: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,7 @@ class TransformerLM:
     U: Float[Array, "V_U d_e"] | None = part(when="untied")
     W_Y: Float[Array, "labels d_e"] | None = part(when="labels")
     causal: bool
-    variant: int
+    order: str
 
 
 def _layer_input(s: Symbols, l: int) -> Symbols:

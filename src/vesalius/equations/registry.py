@@ -11,12 +11,12 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from vesalius.equations import errata
-from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS
+from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS, WRITTEN_AS
 from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
@@ -39,6 +39,14 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class Wording:
+    """A formula as it is written for one model."""
+
+    latex: str
+    plain: str
+
+
+@dataclass(frozen=True)
 class Equation:
     """One equation of the paper, or one formula that its text relies on (``number`` is None)."""
 
@@ -53,6 +61,8 @@ class Equation:
     rules: tuple[Rule, ...]
     """How the numbers of each value are made of others."""
     function: Callable[..., Any]
+    wordings: Mapping[str, Wording] = field(default_factory=dict)
+    """How it is written where a symbol of the model, such as ``zeta``, is true."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its function's name: there is one of each in a process."""
@@ -101,6 +111,21 @@ class Equation:
     @property
     def remarks(self) -> str:
         return "\n\n".join(self._paragraphs[2:])
+
+    def written_for(self, symbols: Mapping[str, Any]) -> Wording:
+        """The formula of a model, by its symbols: its biases, normalisation and activation.
+
+        The paper writes layerNorm and GELU for all.
+        """
+        fitting = (wording for name, wording in self.wordings.items() if symbols.get(name))
+        wording = next(fitting, Wording(self.latex, self.plain))
+        latex, plain = wording.latex, wording.plain
+        for general, (symbol, names) in WRITTEN_AS.items():
+            kind = symbols.get(symbol)
+            name = general if kind is None else names.get(kind, kind)
+            latex = latex.replace(rf"\mathrm{{{general}}}", rf"\mathrm{{{name}}}")
+            plain = plain.replace(general, name)
+        return Wording(latex, plain)
 
     @property
     def source(self) -> tuple[str, int]:
@@ -257,6 +282,7 @@ def equation(
     gives: str | tuple[str, ...] = (),
     recorded: bool | tuple[str, ...] = True,
     rule: Rule | tuple[Rule, ...] = (),
+    wordings: Mapping[str, Wording] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register a function as an equation and let the trace see what it ``gives``."""
 
@@ -272,7 +298,8 @@ def equation(
 
         symbols = (gives,) if isinstance(gives, str) else gives
         rules = (rule,) if isinstance(rule, Rule) else rule
-        entry = Equation(number, section, latex, symbols, recorded, rules, traced)
+        about = (number, section, latex, symbols, recorded, rules, traced, wordings or {})
+        entry = Equation(*about)
         assert entry.name not in REGISTRY, f"{entry.name} is registered twice"
         REGISTRY[entry.name] = entry
         return traced

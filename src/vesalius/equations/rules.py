@@ -235,9 +235,12 @@ class Normalised(Sum):
         Xi: Norm = scope.constants(placed(self.sets[0], scope, place, 0))
         x = super().inner(scope, place, columns, wide)
         x = x.astype(np.float64) if x.dtype != np.float64 else x
-        if Xi.mean is not None and Xi.variance is not None:
+        if Xi.normalisation == "batch":
+            assert Xi.mean is not None
+            assert Xi.variance is not None
             return Xi, x, Xi.mean[:, None], np.sqrt(Xi.variance[:, None] + Xi.epsilon)
-        mean = x.mean(axis=0, keepdims=True) if Xi.beta is not None else np.zeros((1, x.shape[1]))
+        centred = Xi.normalisation == "layer"
+        mean = x.mean(axis=0, keepdims=True) if centred else np.zeros((1, x.shape[1]))
         square = ((x - mean) ** 2).mean(axis=0, keepdims=True)
         return Xi, x, mean, np.sqrt(square + Xi.epsilon)
 
@@ -274,9 +277,9 @@ class Normalised(Sum):
         where = placed(self.sets[0], scope, place, 0)
         if Xi.beta is not None:
             constants[f"{where}.beta"] = float((G * Xi.beta[:, None]).sum())
-        if Xi.mean is not None:
+        if Xi.normalisation == "batch":
             constants[f"{where}.mean"] = -float((slope * mean).sum())
-        elif Xi.beta is not None:  # the mean is a sum of the same column
+        elif Xi.normalisation == "layer":  # the mean is a sum of the same column
             slope = slope - slope.mean(axis=0, keepdims=True)
         pulled = super().pull(scope, place, value, slope)
         assert pulled is not None

@@ -109,7 +109,7 @@ def read_next_words(
     theta: TransformerLM, H: Float[Array, "d_e n"], symbols: Symbols, real: Real = None
 ) -> Float[Array, "V n"] | Float[Array, " labels"]:
     """Through the final normalisation of variant 2 and the output embedding, or the label head."""
-    H = H if theta.variant == 1 else eq.normalise_output(theta.Xi_e, H)
+    H = H if theta.order == "post" else eq.normalise_output(theta.Xi_e, H)
     if theta.W_Y is not None:
         return eq.text_label_logits(theta.W_Y, text_state(H, symbols))
     return eq.transformer_words(theta, H)

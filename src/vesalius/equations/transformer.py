@@ -73,16 +73,26 @@ def batch_norm(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
     return (Xi.alpha * (x.T - Xi.mean) / np.sqrt(Xi.variance + Xi.epsilon) + Xi.beta).T
 
 
+@formula(
+    "M.1",
+    r"\mathrm{rmsNorm}_{\alpha}(\varkappa) = \alpha \odot "
+    r"\frac{\varkappa}{\sqrt{\mathrm{mean}(\varkappa^2) + \epsilon}}",
+)
 def rms_norm(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
-    """Normalisation by the root of the mean square alone: α ⊙ ϰ / √(mean(ϰ²) + ε)."""
+    """Normalisation by the root of the mean square alone, without mean and bias.
+
+    rmsNorm(ϰ) = α ⊙ ϰ / √(mean(ϰ²) + ε)
+
+    Zhang and Sennrich (2019); iGPT, and nearly all language models since 2023.
+    """
     return (Xi.alpha * (x / np.sqrt((x * x).mean(axis=0) + Xi.epsilon)).T).T
 
 
 def normalise(Xi: Norm, x: Float[Array, "d_e *n"]) -> Float[Array, "d_e *n"]:
-    """The normalisation that the set belongs to."""
-    if Xi.beta is None:
+    """The normalisation of the set's kind."""
+    if Xi.normalisation == "rms":
         return rms_norm(Xi, x)
-    return layer_norm(Xi, x) if Xi.mean is None else batch_norm(Xi, x)
+    return batch_norm(Xi, x) if Xi.normalisation == "batch" else layer_norm(Xi, x)
 
 
 @equation(
@@ -248,7 +258,7 @@ def transformer_block(
 
     H[l] = transBlock_Φ[l](H[l−1])
     """
-    if Phi_l.variant == 1:
+    if Phi_l.order == "post":
         A = attention_sublayer(Phi_l.Gamma, H, S)
         C = after_attention(Phi_l.Xi_1, H, A)
         D = feedforward_sublayer(Phi_l.Pi, C)
@@ -383,11 +393,11 @@ def transformer_states(theta: TransformerLM, Omega: OneHot) -> Float[Array, "d_e
     with at(layer=0):
         H = (
             normalise_embeddings(theta.Xi_e, Lambda, X)
-            if theta.variant == 1
+            if theta.order == "post"
             else add_positions(Lambda, X)
         )
     H = transformer_network(theta.Phi, H, S)
-    return H if theta.variant == 1 else normalise_output(theta.Xi_e, H)
+    return H if theta.order == "post" else normalise_output(theta.Xi_e, H)
 
 
 def transformer_words(theta: TransformerLM, H: Float[Array, "d_e n"]) -> Float[Array, "V n"]:

@@ -24,7 +24,7 @@ from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.streaming import Stop, attended
 from vesalius.families import family_of
 from vesalius.model import Model, load
-from vesalius.verification import TOLERANCE
+from vesalius.verification.agreement import TOLERANCE
 
 HEAVY = 2 << 30
 """Bytes of weights from which on a model is not loaded a second time."""
@@ -148,8 +148,8 @@ def main() -> None:
         os.nice(10)  # whoever uses the page comes first
     import torch
 
-    from vesalius.peers import batch_of
-    from vesalius.verification import outputs
+    from vesalius.verification.agreement import outputs
+    from vesalius.verification.peers import batch_of
 
     torch.set_num_threads(1)
     with np.load(io.BytesIO(sys.stdin.buffer.read())) as file:

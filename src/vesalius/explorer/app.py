@@ -38,7 +38,7 @@ from vesalius.explorer.running import add_runs, add_sampling
 from vesalius.explorer.runs import Run, Runs
 from vesalius.explorer.streaming import Stop, attended
 from vesalius.generation.sampling import Sampling
-from vesalius.graph import arrayed
+from vesalius.traces.graph import arrayed
 
 PAGE = Path(__file__).parent / "page"
 FOREVER = "private, max-age=31536000, immutable"

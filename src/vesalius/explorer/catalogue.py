@@ -3,7 +3,7 @@
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import naming
+from vesalius import equations as eq
 from vesalius.analyses.long_traces import Watch, nobody
+from vesalius.checkpoints import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
 from vesalius.explorer.suggestions import offered
@@ -110,11 +111,18 @@ class Entry:
                 "family_title": family.title,
                 "symbols": symbols,
                 "settings": model.config.described(),
+                "formulas": formulas(symbols),
                 "context": symbols.get("tau", symbols.get("n_max")),
                 "count": count(model).to_json(),
                 "figures": parts_of(model),
                 **offered(model),
             }
+
+
+def formulas(symbols: Mapping[str, Any]) -> dict[str, str]:
+    """The LaTeX of equations that are written otherwise for a model than in general."""
+    written = {name: one.written_for(symbols).latex for name, one in eq.REGISTRY.items()}
+    return {name: latex for name, latex in written.items() if latex != eq.REGISTRY[name].latex}
 
 
 def _files(model: Model | None) -> list[tuple[str, int, int]]:

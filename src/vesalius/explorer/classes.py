@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from vesalius.equations import parameters
 from vesalius.equations.registry import Equation, Symbol
 
-SETTINGS = {"causal", "epsilon", "g", "variant"}
+SETTINGS = {"causal", "epsilon", "g", "normalisation", "order"}
 """What parameter sets hold beside parameters."""
 SETS = {"Phi_l", "Psi_m", "Xi", "theta"}
 SCORES = {"mu", "S"}

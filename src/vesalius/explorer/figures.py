@@ -12,7 +12,7 @@ from vesalius.errors import WrongKind
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.runs import Runs
 from vesalius.figures import Figure, figure
-from vesalius.pictures import png
+from vesalius.views.pictures import png
 
 TYPES = {"svg": "image/svg+xml", "png": "image/png"}
 ASK = {"cache-control": "private, no-cache"}

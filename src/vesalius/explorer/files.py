@@ -7,8 +7,8 @@ from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
+from vesalius.data.examples import shelf
 from vesalius.errors import WrongKind
-from vesalius.examples import shelf
 from vesalius.explorer import forecasts, images
 from vesalius.explorer.answers import ASK, as_json, as_values
 from vesalius.explorer.runs import Runs

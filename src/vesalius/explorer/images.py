@@ -35,7 +35,7 @@ def read(run: Run) -> bytes:
         assert run.trace.graph.given is not None
         return png(_unscaled(model, run.trace.graph.given))
     _require_pixels(run)
-    causal = bool(getattr(model.config, "causal", True))
+    causal = model.config.causal
     known = len(run.trace.ids) - 1 if causal else len(run.what.whole)
     shown = [place < known and place not in run.what.masks for place in _places(run)]
     return png(_greys(run, run.what.whole, shown))
@@ -47,7 +47,7 @@ def restored(run: Run, seed: int, temperature: float) -> bytes:
     if family_of(model.config).reads == "images":
         return png(_patches(run, model))
     _require_pixels(run)
-    if getattr(model.config, "causal", True):
+    if model.config.causal:
         with DRAWING:
             made = generate(model, run.trace.ids, seed=seed, temperature=temperature).ids
         pixels = [*run.trace.ids[1:], *made]

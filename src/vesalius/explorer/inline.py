@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from vesalius import arguments
 from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import plain
-from vesalius.dissection import dissect, read
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.explorer import single_file
 from vesalius.explorer.snapshot import Given
 from vesalius.model import Model, ModelLike
 from vesalius.specimens import FOLDER
-from vesalius.traces import Trace
-from vesalius.views import bytes_of
+from vesalius.traces.dissection import dissect, read
+from vesalius.traces.trace import Trace
+from vesalius.views.shown import bytes_of
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given as Read
+    from vesalius.traces.dissection import Given as Read
 
 HEIGHT = 800
 """Pixels of the frame."""

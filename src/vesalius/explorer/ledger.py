@@ -223,13 +223,12 @@ def _cost(found: Cost, config: Config) -> dict[str, Any]:
         name, size = found.decode_state
         tokens = 1 if family.carries_state else found.length
         state = {"name": name, "one": size, "all": size * tokens * found.batch}
-    unlimited = longest is None or getattr(config, "positions", "") == "sinusoidal"
     return {
         **told_of,
         "longest": longest,
         "fixed": family.fixed_length(config),
-        "lengths": _rungs(1, max(1024, found.length) if unlimited else int(longest or 1)),
-        "unlimited": unlimited,
+        "lengths": _rungs(1, max(1024, found.length) if config.unlimited else int(longest or 1)),
+        "unlimited": config.unlimited,
         "decode_state": state,
     }
 

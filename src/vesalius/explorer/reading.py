@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from vesalius import arguments, dissection
+from vesalius import arguments
+from vesalius.data.examples import pixel_tokens, shelf
+from vesalius.data.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.equations.parameters import Array
 from vesalius.errors import SequenceTooLong, TokenOutOfRange, WrongKind, WrongLength
-from vesalius.examples import pixel_tokens, shelf
 from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
-from vesalius.inputs import Input, read_input, read_pixels, reads_arrays
 from vesalius.model import Model
 from vesalius.specimens import FOLDER
 from vesalius.tasks.filling import MASK
 from vesalius.tokenizers import Encoded
+from vesalius.traces import dissection
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def maskable(model: Model) -> bool:
     symbols = model.config.symbols()
     reads = family_of(model.config).reads
     if reads == "pixels":
-        return not getattr(model.config, "causal", True)
+        return not model.config.causal
     wanted = {"text": "mlm_head", "images": "masked_patch_head", "series": "series"}[reads]
     return bool(symbols.get(wanted))
 
@@ -290,7 +291,7 @@ def _pixels(model: Model, asked: Asked, uploads: Uploads) -> What:
     found = What(ids, python, label=label, source=source, whole=whole)
     found = replace(found, prepared=one.prepared)
     if maskable(model):
-        levels: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        levels: int = model.config.vocabulary - 1
         for place in asked.masks:
             _require_place(place, len(ids))
         hidden = {place: ids[place] for place in sorted(set(asked.masks))}

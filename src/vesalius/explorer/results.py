@@ -13,6 +13,7 @@ from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
 from vesalius.capabilities import predicts_next
+from vesalius.data.inputs import label_names
 from vesalius.equations import Step, Steps, softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownModel, UnknownPart, UnknownStep, WrongKind, WrongLength
@@ -23,10 +24,9 @@ from vesalius.explorer.training import UnknownTraining
 from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
-from vesalius.inputs import label_names
-from vesalius.steps import ATTENTION
 from vesalius.tasks.filling import MASK
-from vesalius.traces import Trace
+from vesalius.traces.steps import ATTENTION
+from vesalius.traces.trace import Trace
 
 CUT = ("P", "D")
 """Steps that a cut sets to zero: a head, a feedforward network."""

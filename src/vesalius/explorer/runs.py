@@ -13,15 +13,15 @@ from vesalius import __version__
 from vesalius.analyses.alignment import Alignment
 from vesalius.analyses.long_traces import Layered, LongTrace, Watch, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
-from vesalius.dissection import dissect
-from vesalius.edits.values import Edit
 from vesalius.equations.parameters import Array
 from vesalius.errors import VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
 from vesalius.explorer.reading import Asked, What, what
 from vesalius.explorer.uploads import Uploads
 from vesalius.model import Model
-from vesalius.traces import Trace
+from vesalius.traces.dissection import dissect
+from vesalius.traces.edits.values import Edit
+from vesalius.traces.trace import Trace
 
 BYTES = 512 << 20
 """Of the steps of all runs that are kept; the one least lately asked for goes first."""

@@ -27,7 +27,7 @@ from vesalius.explorer.reading import Asked as Said
 from vesalius.explorer.runs import Run, Runs, key_of
 from vesalius.families import family_of
 from vesalius.figures import figure
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 WINDOW = 256
 """Rows and columns that the page asks for at once."""

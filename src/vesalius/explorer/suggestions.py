@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from vesalius.data.examples import shelf
 from vesalius.errors import VesaliusError
-from vesalius.examples import shelf
 from vesalius.explorer.reading import maskable
 from vesalius.explorer.uploads import accepted
 from vesalius.families import family_of

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
+from vesalius.data.inputs import FILES, Input, read_inputs, read_pixels
 from vesalius.errors import EmptySequence, VesaliusError, WrongKind
 from vesalius.families import family_of
-from vesalius.inputs import FILES, Input, read_inputs, read_pixels
 from vesalius.model import Model
 
 BYTES = 1 << 26

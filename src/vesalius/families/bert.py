@@ -49,7 +49,6 @@ class BertConfig(BlocksConfig):
             "n": self.context,
             "n_max": self.context,
             "segments": self.segments,
-            "variant": 1,
             "pooler": self.pooler,
             "mlm_head": self.mlm_head,
             "nsp_head": self.nsp_head,
@@ -66,13 +65,13 @@ def components(config: BertConfig) -> tuple[Component, ...]:
         embedding(),
         Component("Λᵖ", "positional encoding", "d_e n"),
         Component("Λˢ", "segment encoding", "segments d_e"),
-        blocks.norm("Ξₑ"),
-        blocks.block_components(),
+        blocks.norm("Ξₑ", config.block),
+        blocks.block_components(config.block),
         *((Component("Πᶜ", "pooler", "d_e (d_e + 1)"),) if config.pooler else ()),
     )
     mlm = (
         Component("Πᴹ", "dense layer", "d_e (d_e + 1)"),
-        blocks.norm("Ξₘ"),
+        blocks.norm("Ξₘ", config.block),
         Component("bᴱ", "embedding bias", "|V|"),
     )
     heads = (
@@ -84,15 +83,15 @@ def components(config: BertConfig) -> tuple[Component, ...]:
 
 
 def operations(config: BertConfig) -> list[Operation]:
-    added = f"2 n d_e + {blocks.NORM}"
+    added = f"2 n d_e + {blocks.normalising(config.block)}"
     rows = [Operation("51", "positions and segments, normalised", pointwise=added)]
-    rows += blocks.block_operations(1)
+    rows += blocks.block_operations(config.block)
     if config.pooler:
         rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
     if config.mlm_head:
         rows += [
             Operation("53", "dense layer of the MLM head", "2 n d_e²", "n (a + 1) d_e"),
-            Operation("54", "its normalisation", pointwise=blocks.NORM),
+            Operation("54", "its normalisation", pointwise=blocks.normalising(config.block)),
             Operation("55", "logits", "2 n d_e |V|", "n |V|"),
             Operation("56", "softmax", pointwise="5 n |V|"),
         ]
@@ -108,11 +107,13 @@ def operations(config: BertConfig) -> list[Operation]:
 
 def activation_memory(config: BertConfig) -> list[Memory]:
     rows = [Memory("embeddings and their normalisation", "n (2 d_e + 2)")]
-    rows.append(blocks.block_memory(config))
+    rows.append(blocks.block_memory(config.block))
     if config.pooler:
         rows.append(Memory("pooler", "d_e"))
     if config.mlm_head:
-        rows.append(Memory("MLM head", f"n ({blocks.neurons(config, 'd_e', more=1)} + 2 + |V|)"))
+        rows.append(
+            Memory("MLM head", f"n ({blocks.neurons(config.block, 'd_e', more=1)} + 2 + |V|)")
+        )
     if config.nsp_head:
         rows.append(Memory("NSP head", "2"))
     if config.labels:

@@ -115,7 +115,45 @@ class Config:
 
     def symbols(self) -> dict[str, Any]:
         """The paper's letters with their values, as shapes and formulas use them."""
-        raise AssertionError("every family says its own")
+        raise AssertionError("every family has its own")
+
+    # What all families have, with the value for those that have no such setting.
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens a text is made of; 0 where no text is read."""
+        return 0
+
+    @property
+    def context(self) -> int | None:
+        """The longest input; None where there is no such."""
+        return None
+
+    @property
+    def longest(self) -> int:
+        """The context of a family that has one."""
+        assert self.context is not None
+        return self.context
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether input may be longer than ``context``, as where no position has a vector."""
+        return self.context is None
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it."""
+        return True
+
+    @property
+    def tied(self) -> bool:
+        """Whether input and output embeddings are one matrix."""
+        return False
+
+    @property
+    def pooling(self) -> str:
+        """Whose state the labels of a sequence read."""
+        return "last"
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -38,7 +38,7 @@ class ImageGPTConfig(GPT2Config):
 
     def symbols(self) -> dict[str, Any]:
         outputs = self.vocabulary - (not self.start_predicted)
-        return {**super().symbols(), "centred": self.normalisation == "layer", "V_U": outputs}
+        return {**super().symbols(), "V_U": outputs}
 
 
 FAMILY = replace(

@@ -5,10 +5,11 @@ from typing import Any
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import blocks
-from vesalius.families.blocks import BlocksConfig
+from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
+from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,10 @@ class PatchTSTConfig(BlocksConfig):
                 f"shorten it"
             )
 
+    @cached_property
+    def block(self) -> BlockOptions:
+        return replace(super().block, order=ORDERS[self.variant])
+
     def symbols(self) -> dict[str, Any]:
         patches = (self.context - self.patch) // self.stride + 1 + self.end_padding
         return {
@@ -68,9 +73,6 @@ class PatchTSTConfig(BlocksConfig):
             "n": patches,
             "n_max": patches,
             "nd_e": patches * self.embedding,
-            "variant": self.variant,
-            "batch_norm": self.normalisation == "batch",
-            "learned_positions": self.positions == "learned",
             "affine": self.affine,
             "epsilon_r": 1e-5,
         }
@@ -81,8 +83,8 @@ def components(config: PatchTSTConfig) -> tuple[Component, ...]:
         *([Component("Ξᵣ", "gain and bias of a channel", "2 C")] if config.affine else []),
         Component("E", "projection of patches", "d_e P"),
         Component("bₑ", "its bias", "d_e"),
-        blocks.positions(config.positions),
-        blocks.block_components(),
+        blocks.positions(config.block),
+        blocks.block_components(config.block),
         Component("Πʸ", "output layer", "T (n d_e + 1)"),
     )
 
@@ -92,7 +94,7 @@ def operations(config: PatchTSTConfig) -> list[Operation]:
     products = "2 n P d_e"
     gain = Operation("P.4", "gain of a channel", pointwise="2 tau", times="C")
     undone = Operation("P.11", "gain undone", pointwise="2 T", times="C")
-    blocks_of = blocks.block_operations(config.variant, config.normalisation == "batch")
+    blocks_of = blocks.block_operations(config.block)
     return [
         Operation("P.1", "mean", pointwise="tau", times="C"),
         Operation("P.2", "deviation", pointwise="3 tau + 2", times="C"),
@@ -109,7 +111,7 @@ def operations(config: PatchTSTConfig) -> list[Operation]:
 
 
 def activation_memory(config: PatchTSTConfig) -> list[Memory]:
-    inside = blocks.block_memory(config, batch_norm=config.normalisation == "batch")
+    inside = blocks.block_memory(config.block)
     return [
         Memory("patches", "n P", "C"),
         replace(inside, times="C L"),

@@ -1,10 +1,10 @@
 """The transformer language model, variants 1 and 2 of Figure 14."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vesalius.families import blocks
-from vesalius.families.blocks import BlocksConfig
+from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import (
     Component,
@@ -16,6 +16,7 @@ from vesalius.families.costs import (
     output,
 )
 from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying, text_labels
+from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,10 @@ class TransformerConfig(BlocksConfig):
     labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
     pooling: str = setting("last", "h̄", "whose state labels read", choices=("last", "mean"))
 
+    @cached_property
+    def block(self) -> BlockOptions:
+        return replace(super().block, order=ORDERS[self.variant])
+
     def symbols(self) -> dict[str, Any]:
         return {
             **super().symbols(),
@@ -47,9 +52,6 @@ class TransformerConfig(BlocksConfig):
             "V_U": self.vocabulary,
             "n": self.context,
             "n_max": self.context,
-            "variant": self.variant,
-            "causal": self.causal,
-            "learned_positions": self.positions == "learned",
             "untied": not self.tied,
             "labels": self.labels,
             "pooling": self.pooling,
@@ -64,27 +66,26 @@ def words(config: TransformerConfig) -> str:
 
 
 def components(config: TransformerConfig) -> tuple[Component, ...]:
-    s = config.symbols()
     return (
         embedding(),
-        blocks.positions(config.positions),
-        blocks.norm("Ξₑ", s["centred"]),
-        blocks.block_components(centred=s["centred"]),
+        blocks.positions(config.block),
+        blocks.norm("Ξₑ", config.block),
+        blocks.block_components(config.block),
         *output(config.tied, "d_e", words=words(config)),
         *label_head(config.labels, "d_e"),
     )
 
 
 def operations(config: TransformerConfig) -> list[Operation]:
-    norm = blocks.NORM if config.symbols()["centred"] else blocks.RMS_NORM
-    if config.variant == 1:
+    norm = blocks.normalising(config.block)
+    if config.block.order == "post":
         before, after = [Operation("39", "positions, normalised", pointwise=f"n d_e + {norm}")], []
     else:
         before = [Operation("7", "positions", pointwise="n d_e")]
         after = [Operation("35", "final normalisation", pointwise=norm)]
     return [
         *before,
-        *blocks.block_operations(config.variant, layer_norm=norm),
+        *blocks.block_operations(config.block),
         *after,
         Operation("9", "logits", f"2 n d_e {words(config)}"),
         Operation("10", "softmax", pointwise=f"5 n {words(config)}"),
@@ -93,10 +94,10 @@ def operations(config: TransformerConfig) -> list[Operation]:
 
 
 def activation_memory(config: TransformerConfig) -> list[Memory]:
-    statistics = 2 if config.symbols()["centred"] else 1
+    statistics = 2 if config.block.centred else 1
     return [
         Memory("embeddings and their normalisation", f"n (2 d_e + {statistics})"),
-        blocks.block_memory(config),
+        blocks.block_memory(config.block),
         Memory("log-probabilities", f"n {words(config)}"),
         *([Memory("labels", "|Y|")] if config.labels else []),
     ]
@@ -131,7 +132,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:transformer"),
     network=Lazy("vesalius.models:TransformerNetwork"),
     outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
-    below=lambda config: INPUTS + (("norm",) if config.variant == 1 else ()),
+    below=lambda config: INPUTS + (("norm",) if config.block.order == "post" else ()),
     label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels,
     heads=text_labels,

@@ -40,9 +40,6 @@ class TSTConfig(BlocksConfig):
             "C": self.channels,
             "n": self.context,
             "n_max": self.context,
-            "variant": 1,
-            "batch_norm": self.normalisation == "batch",
-            "learned_positions": self.positions == "learned",
             "series": series,
             "Y": self.outputs,
             "outputs": self.channels if series else self.outputs,
@@ -55,8 +52,8 @@ def components(config: TSTConfig) -> tuple[Component, ...]:
     return (
         Component("E", "projection of the channels", "d_e C"),
         Component("bₑ", "its bias", "d_e"),
-        blocks.positions(config.positions),
-        blocks.block_components(),
+        blocks.positions(config.block),
+        blocks.block_components(config.block),
         Component("Πʸ", "output layer", read_out),
     )
 
@@ -67,7 +64,7 @@ def operations(config: TSTConfig) -> list[Operation]:
     return [
         Operation("7.2", "projection", "2 n C d_e", "2 n d_e", backward="2 n C d_e"),
         Operation("7", "positions", pointwise="n d_e"),
-        *blocks.block_operations(1, batch_norm=config.normalisation == "batch"),
+        *blocks.block_operations(config.block),
         Operation("7.2", "activation", pointwise="n a d_e"),
         series if config.head == "series" else flat,
     ]
@@ -77,8 +74,8 @@ def activation_memory(config: TSTConfig) -> list[Memory]:
     outputs = "n C" if config.head == "series" else "|Y|"
     return [
         Memory("series", "n C"),
-        blocks.block_memory(config, batch_norm=config.normalisation == "batch"),
-        Memory("activation", blocks.neurons(config, "n d_e")),
+        blocks.block_memory(config.block),
+        Memory("activation", blocks.neurons(config.block, "n d_e")),
         Memory("outputs", outputs),
     ]
 

@@ -1,20 +1,22 @@
 """The vision transformer."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import blocks
-from vesalius.families.blocks import BlocksConfig
+from vesalius.families.blocks import BlockOptions, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Count, Family, Lazy, Size
+from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig(BlocksConfig):
     """The vision transformer (7.1)."""
 
+    BLOCK: ClassVar[BlockOptions] = BlockOptions(order="pre")
     image: int = setting(224, "H = W", "side of the image in pixels")
     patch: int = setting(16, "P", "side of a patch in pixels")
     channels: int = setting(3, "C", "number of colours")
@@ -35,6 +37,10 @@ class ViTConfig(BlocksConfig):
                 f"choose a patch that divides it"
             )
 
+    @cached_property
+    def block(self) -> BlockOptions:
+        return replace(super().block, qkv_bias=self.attention_bias and self.qkv_bias)
+
     def symbols(self) -> dict[str, Any]:
         patches = (self.image // self.patch) ** 2
         return {
@@ -43,10 +49,8 @@ class ViTConfig(BlocksConfig):
             "P": self.patch,
             "C": self.channels,
             "P2C": self.patch**2 * self.channels,
-            "zeta_qkv": int(self.attention_bias and self.qkv_bias),
             "n": patches + 1,
             "n_max": patches + 1,
-            "variant": 2,
             "classes": self.classes,
             "Y": self.classes,
             "pooler": self.pooler,
@@ -60,8 +64,8 @@ def components(config: ViTConfig) -> tuple[Component, ...]:
         Component("bₑ", "its bias", "d_e"),
         Component("x_class", "class token", "d_e"),
         Component("Λ", "positional encoding", "d_e n"),
-        blocks.block_components(config.qkv_bias),
-        blocks.norm("Ξₑ"),
+        blocks.block_components(config.block),
+        blocks.norm("Ξₑ", config.block),
     ]
     if config.pooler:
         rows.append(Component("Πᶜ", "pooler", "d_e (d_e + 1)"))
@@ -80,8 +84,8 @@ def operations(config: ViTConfig) -> list[Operation]:
         # The image needs no gradient, so the backward pass has the weights' products only.
         Operation("7.1", "patch projection", projection, f"{patches} d_e", backward=projection),
         Operation("7", "positions", pointwise="n d_e"),
-        *blocks.block_operations(2, qkv_bias=config.qkv_bias),
-        Operation("35", "final normalisation", pointwise=blocks.NORM),
+        *blocks.block_operations(config.block),
+        Operation("35", "final normalisation", pointwise=blocks.normalising(config.block)),
     ]
     if config.pooler:
         rows.append(Operation("57", "pooler", "2 d_e²", "2 d_e"))
@@ -96,7 +100,7 @@ def operations(config: ViTConfig) -> list[Operation]:
 def activation_memory(config: ViTConfig) -> list[Memory]:
     rows = [
         Memory("patches", "(n − 1) P² C"),
-        blocks.block_memory(config),
+        blocks.block_memory(config.block),
         Memory("final normalisation", "n (2 d_e + 2)"),
     ]
     if config.pooler:

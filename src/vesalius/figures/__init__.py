@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vesalius import arguments, naming, pictures
+from vesalius import arguments
+from vesalius.checkpoints import naming
 from vesalius.checkpoints.folders import read_config
-from vesalius.colours import THEMES
 from vesalius.counting import described
-from vesalius.dissection import dissect
 from vesalius.equations.parameters import ParameterSet
 from vesalius.errors import UnknownPart, WrongKind, nearest
 from vesalius.figures import (
@@ -33,12 +32,15 @@ from vesalius.figures import (
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.subject import Subject
 from vesalius.model import loaded
-from vesalius.traces import Trace
+from vesalius.traces.dissection import dissect
+from vesalius.traces.trace import Trace
+from vesalius.views import pictures
+from vesalius.views.colours import THEMES
 
 if TYPE_CHECKING:
-    from vesalius.dissection import Given
     from vesalius.families.config import Config
     from vesalius.model import ModelLike
+    from vesalius.traces.dissection import Given
 
 Draw = Callable[[Drawing, Subject], str]
 """Draws, and says what was drawn."""

@@ -5,6 +5,7 @@ Boxes have the names of the paper's functions; what the model has not is not dra
 
 import math
 
+from vesalius.families.blocks import ORDERS
 from vesalius.figures.column import GAP, LOW, Column, package
 from vesalius.figures.drawing import Drawing, Part
 from vesalius.figures.sets import dims, repeated
@@ -19,13 +20,13 @@ DRAWN = 32
 
 
 def norm_name(s: Subject) -> str:
-    return "batchNorm" if s["batch_norm"] else "layerNorm" if s["centred"] else "rmsNorm"
+    return f"{s['normalisation']}Norm"
 
 
 def block(column: Column, label: str, path: str = "Phi[l]") -> None:
     """Figure 14 in a frame: variant 1 normalises after each sublayer, variant 2 before it."""
     s = column.subject
-    wide, before = times(s["d_e"], s.n), s["variant"] == 2
+    wide, before = times(s["d_e"], s.n), s["order"] == "pre"
     bottom = column.y
     column.framed = FRAMED
     column.rise("", "", STUB)
@@ -81,7 +82,8 @@ def block_figure(d: Drawing, s: Subject) -> str:
     column.rise("", "", 18)
     d.maths(0, column.y - 5, s.state(s.at("H[l]")), 13, "state", "middle")
     package(d, s, f"transBlock_{{{_flat(s.letter('Phi[l]'))}}}", "Phi[l]")
-    return f"Figure 14{'ab'[s['variant'] - 1]}: one transformer block, variant {s['variant']}"
+    variant = list(ORDERS.values()).index(s["order"]) + 1
+    return f"Figure 14{'ab'[variant - 1]}: one transformer block, variant {variant}"
 
 
 def _below(s: Subject) -> str:
@@ -118,8 +120,8 @@ def attention_figure(d: Drawing, s: Subject) -> str:
     drawn = list(range(1, M + 1)) if M <= 6 else [1, 2, 3, 0, M]
     size, space = 74, 16
     left = -(len(drawn) * (size + space) - space) / 2
-    source = "H̄" if s["variant"] == 2 else "H"
-    letter = f"{source}^{{[{s.index('l') if s['variant'] == 2 else _below(s)}]}}"
+    before = s["order"] == "pre"
+    letter = f"{'H̄' if before else 'H'}^{{[{s.index('l') if before else _below(s)}]}}"
     d.maths(0, 0, letter, 13, "state", "middle")
     d.text(18, -0.5, times(s["d_e"], s.n), 9, "soft", fixed=True)
     places = [left + i * (size + space) + size / 2 for i in range(len(drawn))]
@@ -170,9 +172,8 @@ def head_figure(d: Drawing, s: Subject) -> str:
     places = {"Q": -110.0, "K": 0.0, "V": 110.0}
     wide = {"Q": s["d_k"], "K": s["d_k"], "V": s["d_v"]}
     live = s.trace is not None
-    source = s.at("H_bar[l]" if s["variant"] == 2 else "H[l]")
-    if s["variant"] != 2:
-        source = f"H[{'l-1' if s.layer is None else s.layer - 1}]"
+    below = f"H[{'l-1' if s.layer is None else s.layer - 1}]"
+    source = s.at("H_bar[l]") if s["order"] == "pre" else below
     d.maths(0, 0, s.state(source.replace("-", "−")), 13, "state", "middle")
     d.text(20, -0.5, times(s["d_e"], s.n), 9, "soft", fixed=True)
     d.line((0, -14), (0, -32), head=False)

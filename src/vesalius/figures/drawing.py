@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 
-from vesalius.colours import THEMES
 from vesalius.figures.lettering import ACCENTS, BLANK, HAT, broken, number, runs, span, wide
+from vesalius.views.colours import THEMES
 
 SANS = "'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, 'DejaVu Sans', sans-serif"
 MATHS = "'STIX Two Text', 'Times New Roman', 'Liberation Serif', 'DejaVu Serif', serif"

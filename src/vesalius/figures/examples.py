@@ -33,7 +33,7 @@ def _position(s: Subject) -> int:
 def source_of(s: Subject) -> str:
     """What a layer's heads read."""
     assert s.layer is not None
-    return f"H_bar[{s.layer}]" if s["variant"] == 2 else f"H[{s.layer - 1}]"
+    return f"H_bar[{s.layer}]" if s["order"] == "pre" else f"H[{s.layer - 1}]"
 
 
 def query_figure(d: Drawing, s: Subject) -> str:

@@ -37,7 +37,7 @@ def _affine(column: Column, weights: str, bias: str) -> float:
 
 def _of_block(d: Drawing, s: Subject) -> str:
     column = Column(d, s, half=70)
-    start = s.at("C_bar[l]" if s["variant"] == 2 else "C[l]")
+    start = s.at("C_bar[l]" if s["order"] == "pre" else "C[l]")
     column.begin(s.state(start), times(s["d_e"], s.n), fill="state")
     y = _affine(column, "Phi[l].Pi.W_1", "Phi[l].Pi.b_1")
     d.sign(0, y, "+", 7)

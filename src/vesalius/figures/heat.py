@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from vesalius.colours import rgb
 from vesalius.equations.parameters import Array
 from vesalius.figures.drawing import Drawing
 from vesalius.figures.subject import Subject
+from vesalius.views.colours import rgb
 
 CELLS = 24
 """Rows and columns of a small map; larger matrices show the first."""

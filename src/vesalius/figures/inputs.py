@@ -33,7 +33,7 @@ def input_figure(d: Drawing, s: Subject) -> str:
 
 def _package(d: Drawing, s: Subject) -> None:
     """The parameters that make the input of the first layer."""
-    normed = ("Xi_e",) if s.symbols.get("variant") == 1 and s.has("Xi_e") else ()
+    normed = ("Xi_e",) if s.symbols.get("order") == "post" and s.has("Xi_e") else ()
     used = [path for path in members(s, "theta") if path in (*EMBEDDING, *normed)]
     package(d, s, "H^{[0]}" if "M" in s.symbols else "X = E Ω", "input", used)
 

@@ -96,7 +96,7 @@ def add_positions(column: Column) -> None:
     s = column.subject
     wide = times(s["d_e"], s.n)
     bert = s.has("Lambda_p")
-    normed = s.has("Xi_e") and s["variant"] == 1
+    normed = s.has("Xi_e") and s["order"] == "post"
     y = column.plus("" if normed else "H[0]", "" if normed else wide, gap=16 if normed else GAP)
     if bert:
         column.from_right(y, "Lambda_p")
@@ -200,7 +200,7 @@ def _after(column: Column) -> None:
         return _series_head(column, wide)
     if s.has("Lambda_s"):
         return _bert_heads(column, wide)
-    if s["variant"] == 2:
+    if s["order"] == "pre":
         gain, gap = dims(s, "Xi_e.alpha"), GAP + 10 * s.has("W_Y")
         column.box(norm_name(s), "H_e", wide, path="Xi_e", dims=gain, gap=gap)
     if s.has("W_Y"):

@@ -231,7 +231,7 @@ class Rows:
             self.side.dims(self.y - 20, dims(s, "Lambda_s"))
         self.side.dims(self.y - 7 + 13 * bert, dims(s, path))
         self.y -= 14
-        normed = s.has("Xi_e") and s["variant"] == 1
+        normed = s.has("Xi_e") and s["order"] == "post"
         self.arrows(28 if bert else 16 if normed else 12)
         if normed:
             self.wide(norm_name(s), "H[0]", "Xi_e", dims(s, "Xi_e.alpha"), 26)

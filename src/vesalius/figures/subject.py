@@ -13,7 +13,7 @@ from vesalius.families import family_of, shapes
 from vesalius.families.config import Config
 from vesalius.families.family import Family, OwnConfig
 from vesalius.properties import cached_property
-from vesalius.traces import Trace
+from vesalius.traces.trace import Trace
 
 LETTERS = {
     "Phi": "Φ",

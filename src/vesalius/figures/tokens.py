@@ -60,7 +60,7 @@ def _heads(rows: Rows) -> str:
             rows.words("Z", "Y_hat", "ŷ")
         package(rows.d, s, "f_θ", "theta")
         return "Figure 24: BERT, token by token"
-    if s["variant"] == 2:
+    if s["order"] == "pre":
         rows.arrows()
         rows.wide(norm_name(s), "H_e", "Xi_e", dims(s, "Xi_e.alpha"), 26)
     rows.words("Z", "Y_hat", "ŷ")

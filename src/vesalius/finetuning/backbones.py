@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vesalius import naming
+from vesalius.checkpoints import naming
 from vesalius.errors import WrongKind
 from vesalius.families import configuration, family_of
 from vesalius.families.config import Config

@@ -9,7 +9,7 @@ from typing import Any
 
 from vesalius.finetuning.tasks import Task
 from vesalius.model import Model, loaded
-from vesalius.views import Part, Shown, Table
+from vesalius.views.shown import Part, Shown, Table
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,7 +20,7 @@ from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.sampling import Draw, Logits, Sampling
 from vesalius.generation.streaming import TextStream
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import short
+from vesalius.views.shown import short
 
 Prompt = str | Sequence[int]
 MOST = 50
@@ -136,7 +136,7 @@ def generate(
     """
     model = loaded(model)
     require_served(model, "generate")
-    if not getattr(model.config, "causal", True):
+    if not model.config.causal:
         raise WrongKind("this model sees what comes after a token, so that it cannot continue")
     if max_new_tokens is not None:
         max_new_tokens = arguments.whole("max_new_tokens", max_new_tokens, least=1)
@@ -194,7 +194,7 @@ def _tokens(model: Model, prompt: Prompt, name: str) -> list[int]:
     else:
         ids = arguments.ids("prompt", prompt)
     if draws_pictures(model):  # whose first pixel follows the token to start from
-        start: int = model.config.vocabulary - 1  # type: ignore[attr-defined]
+        start: int = model.config.vocabulary - 1
         return ids if ids[:1] == [start] else [start, *ids]
     if ids:
         return ids

@@ -28,7 +28,7 @@ def rounded(model: Model) -> Model:
     """
     config: OwnConfig = model.config
     state = dict(model.state)
-    if getattr(config, "tied", False):
+    if config.tied:
         config, state["output.weight"] = config.change(tied=False), state["embedding.weight"]
     done = {"embedding.weight", "positions.weight", "segments.weight"}
     for name in [name for name in state if name.endswith("recurrent.weight")]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from vesalius import pictures
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
-from vesalius.extras import require
+from vesalius.machine import require
 from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
-from vesalius.views import Part, Table
+from vesalius.views import pictures
+from vesalius.views.shown import Part, Table
 
 BINS = 15
 """Of the calibration error: confidences in equal steps from 0 to 1."""

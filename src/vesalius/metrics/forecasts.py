@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vesalius.metrics.predictions import WORST, Metrics, Predictions, more
-from vesalius.views import Part, Table
+from vesalius.views.shown import Part, Table
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from vesalius.equations.parameters import Array
-from vesalius.extras import require
+from vesalius.machine import require
 from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
-from vesalius.views import Part, Table
+from vesalius.views.shown import Part, Table
 
 GIVEN = 0.5
 """The probability from which on a label counts as given."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vesalius.checkpoints.plain import replacing
-from vesalius.pictures import Pictured
-from vesalius.views import Part
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part
 
 Row = tuple[object, ...]
 

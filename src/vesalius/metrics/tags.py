@@ -11,7 +11,7 @@ from vesalius.data.entities import entities, entity_scores, is_iob2
 from vesalius.data.tagging import Tagged
 from vesalius.metrics.classes import ClassMetrics, class_metrics
 from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
-from vesalius.views import Part, Table
+from vesalius.views.shown import Part, Table
 
 
 @dataclass(frozen=True)

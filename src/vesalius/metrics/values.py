@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vesalius.equations.parameters import Array
-from vesalius.extras import require
+from vesalius.machine import require
 from vesalius.metrics.predictions import Metrics, Predictions, Row
 
 

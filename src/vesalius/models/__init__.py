@@ -4,7 +4,7 @@ Networks take tokens, images or series, and know nothing of files, terminals or 
 state is laid out as ``vesalius.checkpoints.layout`` says.
 """
 
-from vesalius.extras import require
+from vesalius.machine import require
 
 require("torch")  # before the first import of it
 

@@ -35,7 +35,7 @@ class MaskedHead(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = Linear(config.embedding, config.embedding)
-        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.norm = blocks.normalisation(config)
         self.bias = nn.Parameter(torch.empty(config.vocabulary))
         self.activation = ACTIVATIONS[config.activation]
 
@@ -51,7 +51,7 @@ class BertNetwork(nn.Module):
         self.embedding = blocks.Embedding(config.vocabulary, config.embedding)
         self.positions = blocks.LearnedPositions(config.context, config.embedding)
         self.segments = blocks.Embedding(config.segments, config.embedding)
-        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.norm = blocks.normalisation(config)
         self.blocks = nn.ModuleList(blocks.Block(config) for _ in range(config.layers))
         self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
         self.mlm_head = MaskedHead(config) if config.mlm_head else None

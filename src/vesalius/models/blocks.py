@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from vesalius.errors import SequenceTooLong, TokenOutOfRange
 from vesalius.families.blocks import BlocksConfig
-from vesalius.families.family import OwnConfig
 from vesalius.models.activations import ACTIVATIONS
 from vesalius.models.linear import Linear
 
@@ -31,13 +30,13 @@ class Attention(nn.Module):
 
     def __init__(self, config: BlocksConfig) -> None:
         super().__init__()
-        s = config.symbols()
+        s, block = config.symbols(), config.block
         self.heads, self.dropout = config.heads, config.dropout
-        embedding, bias = config.embedding, bool(s["zeta_qkv"])
+        embedding, bias = config.embedding, block.qkv_bias
         self.query = Linear(embedding, s["M"] * s["d_k"], bias=bias)
         self.key = Linear(embedding, s["M"] * s["d_k"], bias=bias)
         self.value = Linear(embedding, s["M"] * s["d_v"], bias=bias)
-        self.output = Linear(s["M"] * s["d_v"], embedding, bias=config.attention_bias)
+        self.output = Linear(s["M"] * s["d_v"], embedding, bias=block.output_bias)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         batch, n, _ = x.shape
@@ -60,7 +59,7 @@ class Feedforward(nn.Module):
         width = config.symbols()["d_f"]
         self.inner = Linear(config.embedding, width)
         self.outer = Linear(width, config.embedding)
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.block.activation]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.outer(self.activation(self.inner(x)))
@@ -85,9 +84,11 @@ class BatchNorm(nn.Module):
         return normalised.transpose(1, 2)
 
 
+NORMALISATIONS = {"layer": nn.LayerNorm, "batch": BatchNorm, "rms": nn.RMSNorm}
+
+
 def normalisation(config: BlocksConfig) -> nn.Module:
-    kinds = {"layer": nn.LayerNorm, "batch": BatchNorm, "rms": nn.RMSNorm}
-    return kinds[getattr(config, "normalisation", "layer")](config.embedding, eps=config.epsilon)
+    return NORMALISATIONS[config.block.normalisation](config.embedding, eps=config.block.epsilon)
 
 
 class Block(nn.Module):
@@ -100,7 +101,7 @@ class Block(nn.Module):
         self.feedforward = Feedforward(config)
         self.feedforward_norm = normalisation(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.norm_first = config.symbols()["variant"] == 2
+        self.norm_first = config.block.order == "pre"
 
     def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         if self.norm_first:
@@ -147,9 +148,9 @@ class LearnedPositions(nn.Module):
         return self.weight[:n]
 
 
-def positions(config: OwnConfig) -> LearnedPositions | SinusoidalPositions:
-    if config.positions == "learned":
-        return LearnedPositions(config.context, config.embedding)
+def positions(config: BlocksConfig) -> LearnedPositions | SinusoidalPositions:
+    if config.block.positions == "learned":
+        return LearnedPositions(config.symbols()["n_max"], config.embedding)
     return SinusoidalPositions(config.embedding)
 
 

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from vesalius.errors import WrongLength
 from vesalius.families.patchtst import PatchTSTConfig
-from vesalius.models.blocks import Block, LearnedPositions, SinusoidalPositions
+from vesalius.models.blocks import Block, LearnedPositions, positions
 from vesalius.models.linear import Linear
 
 
@@ -59,11 +59,7 @@ class PatchTSTNetwork(nn.Module):
         self.standardised = Standardised()
         self.instance_norm = Gain(config.channels) if config.affine else None
         self.projection = Linear(config.patch, config.embedding)
-        self.positions = (
-            LearnedPositions(s["n_max"], config.embedding)
-            if s["learned_positions"]
-            else SinusoidalPositions(config.embedding)
-        )
+        self.positions = positions(config)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         for block in self.blocks:
             block.attention.dropout = config.attention_dropout  # type: ignore[union-attr]

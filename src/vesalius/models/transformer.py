@@ -22,7 +22,7 @@ class TransformerNetwork(TextLabels):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.causal, self.norm_first = config.causal, config.variant == 2
+        self.causal, self.norm_first = config.causal, config.block.order == "pre"
         self.embedding = Embedding(config.vocabulary, config.embedding)
         self.positions = positions(config)
         self.norm = normalisation(config)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.families.vit import ViTConfig
-from vesalius.models.blocks import Block, LearnedPositions, initialise
+from vesalius.models.blocks import Block, initialise, normalisation, positions
 from vesalius.models.linear import Linear
 
 
@@ -34,9 +34,9 @@ class ViTNetwork(nn.Module):
         self.image, self.patch = config.image, config.patch
         self.projection = Linear(s["P2C"], config.embedding)
         self.class_token = nn.Parameter(torch.empty(config.embedding))
-        self.positions = LearnedPositions(s["n_max"], config.embedding)
+        self.positions = positions(config)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.embedding, eps=config.epsilon)
+        self.norm = normalisation(config)
         self.pooler = Linear(config.embedding, config.embedding) if config.pooler else None
         self.class_head = Linear(config.embedding, config.classes) if config.classes else None
         self.mask_token = (

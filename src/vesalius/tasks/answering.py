@@ -17,7 +17,7 @@ from vesalius.errors import WrongKind
 from vesalius.generation.engines.sessions import Engine
 from vesalius.generation.forward import hidden_states, token_logits
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.views import Part, Shown, Table, counted, noted, short
+from vesalius.views.shown import Part, Shown, Table, counted, noted, short
 
 LONGEST = 30
 """Tokens of an answer at most, as in BERT's evaluation."""

@@ -14,11 +14,10 @@ import numpy as np
 
 from vesalius.arguments import Progress
 from vesalius.capabilities import require_served
-from vesalius.dissection import dissect
+from vesalius.data.inputs import Input, class_names, label_kind, read_inputs, reads_arrays
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import family_of
-from vesalius.inputs import Input, class_names, label_kind, read_inputs, reads_arrays
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
 from vesalius.tasks.labelling import (
     Candidate,
@@ -32,10 +31,11 @@ from vesalius.tasks.labelling import (
     ranked,
     value_of,
 )
-from vesalius.views import Part, Shown, Table
+from vesalius.traces.dissection import dissect
+from vesalius.views.shown import Part, Shown, Table
 
 if TYPE_CHECKING:
-    from vesalius.inputs import Source
+    from vesalius.data.inputs import Source
 
     Sources = list[str] | list[Path] | list[Array] | tuple[str | Path | Array, ...]
 

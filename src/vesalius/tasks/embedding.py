@@ -33,7 +33,7 @@ from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import Tokenizer
-from vesalius.views import Part, Shown, Table, counted, noted
+from vesalius.views.shown import Part, Shown, Table, counted, noted
 
 SHOWN = 20
 """Texts that a table shows."""

@@ -16,7 +16,7 @@ from vesalius.errors import EmptySequence, UnusableData, WrongKind
 from vesalius.generation.forward import hidden_states, mlm_logits, nsp_logits
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import Encoded, Tokenizer
-from vesalius.views import Part, Shown, Table, noted
+from vesalius.views.shown import Part, Shown, Table, noted
 
 MASK = "[MASK]"
 

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vesalius import arguments, pictures
+from vesalius import arguments
 from vesalius.capabilities import require_served
 from vesalius.checkpoints.plain import replacing
 from vesalius.data import preprocessing
 from vesalius.data.batches import Scaling
+from vesalius.data.inputs import RAW, SCALED, UNKNOWN
 from vesalius.data.intervals import half_width
 from vesalius.data.timelines import LONG, Timeline, fitted, read_timeline
 from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind, WrongLength
 from vesalius.families import family_of
 from vesalius.families.family import OwnConfig
-from vesalius.inputs import RAW, SCALED, UNKNOWN
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.pictures import Pictured
-from vesalius.views import Part, Table
+from vesalius.views import pictures
+from vesalius.views.pictures import Pictured
+from vesalius.views.shown import Part, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

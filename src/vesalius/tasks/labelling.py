@@ -13,15 +13,15 @@ from vesalius import arguments
 from vesalius.arguments import Progress
 from vesalius.capabilities import context_of, tokenizer_of
 from vesalius.data.encoding import encoded
+from vesalius.data.inputs import label_kind, label_names
 from vesalius.data.tables import is_table, read_table
 from vesalius.equations import sigmoid, softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
-from vesalius.inputs import label_kind, label_names
 from vesalius.model import Model
-from vesalius.views import Part, Shown, Table, counted, noted
+from vesalius.views.shown import Part, Shown, Table, counted, noted
 
 Text = str | tuple[str, str]
 """A text, or a pair of texts."""

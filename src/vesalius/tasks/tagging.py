@@ -13,15 +13,15 @@ from vesalius import arguments
 from vesalius.capabilities import require_served, tokenizer_of
 from vesalius.data.alignment import Aligner
 from vesalius.data.entities import entities, is_iob2
+from vesalius.data.inputs import label_names
 from vesalius.equations import softmax
 from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.generation.forward import hidden_states, token_logits
-from vesalius.inputs import label_names
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tokenizers import rules
 from vesalius.tokenizers.sentences import sentences
-from vesalius.views import Part, Shown, Table, noted
+from vesalius.views.shown import Part, Shown, Table, noted
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vesalius.errors import BrokenFile
-from vesalius.views import short
+from vesalius.views.shown import short
 
 MOST = 10_000
 """Times that a chain may lengthen a text at worst. ALBERT's, the longest of the well-known ones,

@@ -19,7 +19,7 @@ from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, Wro
 from vesalius.properties import cached_property
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 SPECIAL = (*FRAME, END_OF_TEXT)
 

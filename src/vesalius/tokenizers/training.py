@@ -12,7 +12,7 @@ from vesalius import arguments
 from vesalius.errors import ImpossibleSetting, NotInVocabulary
 from vesalius.tokenizers import kinds
 from vesalius.tokenizers.tokenizer import Tokenizer, byte_alphabet
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 OFTEN = 2
 """How often a pair must occur to become a token."""

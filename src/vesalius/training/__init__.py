@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from vesalius.extras import require
+from vesalius.machine import require
 
 if TYPE_CHECKING:
     from vesalius.training.callbacks import Callback as Callback

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vesalius.checkpoints.plain import replacing
-from vesalius.extras import require
+from vesalius.machine import require
 
 if TYPE_CHECKING:
     from vesalius.training.loop import Run

@@ -324,7 +324,7 @@ class Run:
     def _sample(self, callbacks: list[Callback]) -> None:
         assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
         self.network.eval()
-        window = getattr(self.config, "context", 64)
+        window = self.config.context or 64
         text = sample(
             self.network, self.source.tokenizer, self.settings.prompt, window, seed=self.step
         )

@@ -26,8 +26,8 @@ from vesalius.errors import (
 from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.machine import quick_bfloat16
-from vesalius.recipes import recipe_file
 from vesalius.training.objectives import Objective, objective_named
+from vesalius.training.recipes import recipe_file
 from vesalius.training.settings import Recipe, Training
 from vesalius.training.strategies import SETTINGS, STRATEGIES, Strategy, strategy_named
 

@@ -36,8 +36,7 @@ class ReferenceEngine(Engine):
 
 def output(config: OwnConfig, state: Mapping[str, Array], states: States) -> Logits:
     """z = U h, or Eᵀ h where the two matrices are one; with a bias where there is one."""
-    tied = getattr(config, "tied", False)
-    logits: Array = states @ state["embedding.weight" if tied else "output.weight"].T
+    logits: Array = states @ state["embedding.weight" if config.tied else "output.weight"].T
     for name in ("output.bias", "output_bias"):
         if name in state:
             logits += state[name]
@@ -96,8 +95,8 @@ class TransformerSession(ReferenceSession):
     def begin(self, slots: int) -> None:
         self.lengths = [0] * slots
         self.kv_cache: list[KVCache] = [{} for _ in range(slots)]
-        self.norm_first = self.config.symbols()["variant"] == 2
-        self.causal = getattr(self.config, "causal", False)
+        self.block_options = self.config.block
+        self.norm_first, self.causal = self.block_options.order == "pre", self.block_options.causal
         self.positions = position_vectors(self.config, self.state)
 
     def clear(self, slot: int) -> None:
@@ -148,12 +147,12 @@ class TransformerSession(ReferenceSession):
         return self.linear(f"{name}.output", mixed.swapaxes(0, 1).reshape(len(x), -1))
 
     def feedforward(self, name: str, x: States, cache: KVCache) -> States:
-        activation = ACTIVATIONS[self.config.activation]
+        activation = ACTIVATIONS[self.block_options.activation]
         return self.linear(f"{name}.outer", activation(self.linear(f"{name}.inner", x)))
 
     def norm(self, name: str, x: States) -> States:
         weight, bias = self.state[f"{name}.weight"], self.state.get(f"{name}.bias")
-        return normalise(x, weight, bias, self.config.epsilon)
+        return normalise(x, weight, bias, self.block_options.epsilon)
 
 
 def normalise(x: States, weight: Array, bias: Array | None, epsilon: float) -> States:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
+from vesalius.families import family_of
 from vesalius.generation.engines.compiled import (
     LOCK,
     PREFILL_TOKENS,
@@ -24,7 +25,7 @@ from vesalius.model import Model
 class TransformerEngine(CompiledEngine):
     def __init__(self, model: Model, dtype: str, threads: int) -> None:
         super().__init__(model, dtype, threads)
-        config, state = self.config, model.state
+        config, state, block = self.config, model.state, self.config.block
         layers = range(config.layers)
 
         def pair(name: str) -> tuple[Array, Array | None]:
@@ -38,14 +39,16 @@ class TransformerEngine(CompiledEngine):
             return kernels.Norms(
                 np.array([weight for weight, _ in both], np.float32),
                 np.array([np.zeros_like(w) if b is None else b for w, b in both], np.float32),
-                bool(config.symbols()["centred"]),
+                block.centred,
             )
 
         self.positions = np.asarray(position_vectors(config, state), np.float32)
         segments = state.get("segments.weight", np.zeros((1, config.embedding)))
         self.segments = np.asarray(segments, np.float32)
-        self.causal = getattr(config, "causal", False)
-        output = "embedding" if getattr(config, "tied", True) else "output"
+        self.causal = block.causal
+        output = "embedding" if config.tied else "output"
+        # Bert has none: its heads read hidden states.
+        generates = "generate" in family_of(config).verbs
         self.weights = kernels.TransformerWeights(
             norm=norms(["norm"]),
             attention_norm=norms(f"blocks.{l}.attention_norm" for l in layers),
@@ -55,10 +58,10 @@ class TransformerEngine(CompiledEngine):
             inner=every("feedforward.inner"),
             outer=every("feedforward.outer"),
             # Bert has none: its heads read hidden states.
-            output=self.matrices(*([[pair(output)]] if hasattr(config, "tied") else [])),
-            activation=ACTIVATIONS[config.activation],
-            norm_first=config.symbols()["variant"] == 2,
-            epsilon=config.epsilon,
+            output=self.matrices(*([[pair(output)]] if generates else [])),
+            activation=ACTIVATIONS[block.activation],
+            norm_first=block.order == "pre",
+            epsilon=block.epsilon,
             d_k=config.symbols()["d_k"],
             causal=self.causal,
         )

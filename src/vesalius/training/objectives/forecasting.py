@@ -60,7 +60,7 @@ class Forecast(Objective):
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = self.preprocessing_of(model), model.config
-        lengths = (config.context, config.horizon)  # type: ignore[attr-defined]
+        lengths: tuple[int, int] = (config.longest, config.horizon)  # type: ignore[attr-defined]
         channels: int = config.channels  # type: ignore[attr-defined]
         data = ForecastData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
         names = preprocessing.channel_names(kept, channels)

@@ -13,10 +13,10 @@ from vesalius.baselines.arrays import by_pixels
 from vesalius.baselines.baseline import Baseline
 from vesalius.data import images, parts, preprocessing
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data.inputs import label_names
 from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
-from vesalius.inputs import label_names
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer

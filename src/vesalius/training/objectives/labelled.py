@@ -21,6 +21,7 @@ from vesalius.baselines.baseline import Baseline
 from vesalius.baselines.labelled import by_words
 from vesalius.data import encoding, preprocessing
 from vesalius.data.batches import Batch, Scaling
+from vesalius.data.inputs import label_kind, label_names
 from vesalius.data.labelled import (
     LabelledTexts,
     held_out_part,
@@ -34,7 +35,6 @@ from vesalius.errors import BrokenFile, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
-from vesalius.inputs import label_kind, label_names
 from vesalius.metrics.labels import LabelPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.values import ValuePredictions
@@ -267,7 +267,7 @@ def _batches(
     common: Mapping[str, Any],
 ) -> encoding.LabelledBatches:
     """Both parts as tokens that the model has room for."""
-    context: int | None = getattr(config, "context", None)
+    context = config.context
     if length is not None and context is not None and length > context:
         raise ImpossibleSetting(
             f"[data] length is {length}, but the model's context {context}; leave it out to follow"

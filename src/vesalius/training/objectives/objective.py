@@ -20,16 +20,16 @@ from vesalius import specimens
 from vesalius.arguments import Progress
 from vesalius.baselines.baseline import Baseline
 from vesalius.data.batches import Batch, Batches
+from vesalius.data.inputs import label_names
 from vesalius.data.masking import IGNORED
 from vesalius.data.parts import here
 from vesalius.data.settings import Data
 from vesalius.equations import softmax
 from vesalius.errors import UnusableData, WrongKind
-from vesalius.extras import require
 from vesalius.families import FAMILIES
 from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
-from vesalius.inputs import label_names
+from vesalius.machine import require
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import PREPROCESSING, Model

@@ -12,10 +12,10 @@ from vesalius.baselines.arrays import nearest_series
 from vesalius.baselines.baseline import Baseline
 from vesalius.data import parts, preprocessing, series
 from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data.inputs import label_names
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
-from vesalius.inputs import label_names
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model
@@ -80,7 +80,7 @@ class SeriesObjective(Objective):
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = self.preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
-        context: int = config.context  # type: ignore[attr-defined]
+        context = config.longest
         known = {name: kept[name] for name in KEPT if name in kept}
         data = SeriesData(corpus=corpus, **known)
         window = context if self.any_stretch else None

@@ -14,6 +14,7 @@ from vesalius.data import tagging
 from vesalius.data.alignment import Aligner, TaggedRows, TaggedText
 from vesalius.data.batches import Batch, Batches
 from vesalius.data.entities import entity_scores, is_iob2
+from vesalius.data.inputs import label_names
 from vesalius.data.masking import IGNORED
 from vesalius.data.settings import TaggedData
 from vesalius.data.vocabularies import word_pieces_of
@@ -21,7 +22,6 @@ from vesalius.equations import softmax
 from vesalius.errors import WrongKind
 from vesalius.families.family import OwnConfig
 from vesalius.generation import forward
-from vesalius.inputs import label_names
 from vesalius.machine import warn_once
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.tags import TagPredictions
@@ -29,7 +29,7 @@ from vesalius.model import Model
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
-from vesalius.views import counted
+from vesalius.views.shown import counted
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -88,7 +88,7 @@ class TextObjective(Objective):
 
     def window(self, data: TextData, config: Config) -> int:
         """The tokens of a window: the model's context, unless the recipe says otherwise."""
-        context = getattr(config, "context", None)
+        context = config.context
         window: int = data.window or context or 64
         fixed = family_of(config).window
         if context is not None and (window > context or (fixed and window < context)):
@@ -162,7 +162,7 @@ class MaskedTokens(TextObjective):
         """A single document has no pairs, but tokens that can be masked."""
         texts, part, tokens = corpus_tokens(model, corpus, True, progress)
         assert model.tokenizer is not None
-        context: int = model.config.context  # type: ignore[attr-defined]
+        context = model.config.longest
         common = (tokens, tokens, model.tokenizer, context, BATCH, SEED)
         served, notes = self, parts.notes_on((corpus, texts))
         try:
@@ -247,7 +247,7 @@ def corpus_tokens(
     if joined:
         texts = join_lines(texts)
     tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
-    vocabulary: int = model.config.vocabulary  # type: ignore[attr-defined]
+    vocabulary: int = model.config.vocabulary
     end = model.tokenizer.special.get(END_OF_TEXT, 0)
     # Some masked tokens become others, which may be any.
     largest = model.tokenizer.rows - 1 if by_sentence else max(end, tokens.ids.max(initial=0))

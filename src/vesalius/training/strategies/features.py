@@ -20,9 +20,8 @@ from vesalius.checkpoints import files
 from vesalius.data.batches import Batch, TwoParts
 from vesalius.data.masking import IGNORED
 from vesalius.errors import ImpossibleSetting, VesaliusError, WrongKind
-from vesalius.extras import require
 from vesalius.families.config import Config
-from vesalius.machine import not_kept, usable_cache
+from vesalius.machine import not_kept, require, usable_cache
 from vesalius.training.objectives import OBJECTIVES, Objective
 from vesalius.training.settings import Training
 from vesalius.training.strategies.probing import FITS, Part

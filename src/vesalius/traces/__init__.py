@@ -1,0 +1,1 @@
+"""A forward pass and its record: dissection, trace, steps, graph, and edits."""

@@ -1,0 +1,1 @@
+"""Whether equations, networks and other libraries agree: agreement, taps into networks, peers."""

@@ -1,0 +1,284 @@
+"""The tensors of a network under the paper's names, each with the shape that its step has.
+
+Networks are watched from outside, by hooks. What a fused kernel keeps to itself is computed step by
+step here: the scores of attention (25, 26) and the gates of recurrent layers (41, 44 to 48).
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from vesalius.equations.parameters import Array
+from vesalius.families import family_of
+from vesalius.model import Model, require_shared
+from vesalius.models.labels import results
+from vesalius.models.recurrent import Keep, State
+from vesalius.traces.trace import Trace
+from vesalius.verification.peers import batch_of
+
+View = Callable[[Tensor], Tensor]
+"""How the paper sees a tensor of the network."""
+DISTRIBUTIONS = {"Z": "Y_hat", "z": "y_hat", "z_C": "y_hat_C"}
+"""Logits, and their softmax, which the networks leave to the loss."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A tensor of the network, and the step that it holds or is a part of."""
+
+    tensor: Tensor
+    view: View
+
+    @property
+    def value(self) -> Tensor:
+        """The step in the paper's shape."""
+        return self.view(self.tensor)
+
+    @property
+    def gradient(self) -> Array | None:
+        """The gradient in the paper's shape, after a backward pass that came by."""
+        grad = self.tensor.grad
+        return None if grad is None else self.view(grad).numpy().copy()
+
+
+def watch(model: Model, trace: Trace, real: Array | None = None) -> dict[str, Watched]:
+    """Run a model's network on what a trace was made of, and keep its steps for gradients.
+
+    ``real`` are the time steps of a series at which anything is known. The network is one of its
+    own, on the same weights: nothing of the model changes, and no gradient of a weight is computed.
+    """
+    require_shared(model)
+    network = Model(model.config, model.state).network.requires_grad_(False)
+    kept = _Kept(trace.names())
+    heads = model.config.symbols().get("M", 1)
+    with torch.enable_grad(), ExitStack() as stack:
+        for hook in _hooks(network, kept, heads):
+            stack.callback(hook.remove)
+        if hasattr(network, "blocks"):
+            stack.enter_context(_Attention(kept))
+        else:
+            stack.enter_context(_recurrence(network, kept))
+        result = results(network, *_input(model, trace, real))
+        for symbol, part in family_of(model.config).outputs(model.config).items():
+            value = getattr(result, part) if part else result
+            if value is None:
+                continue
+            kept(symbol, value)
+            if symbol in DISTRIBUTIONS:
+                kept(DISTRIBUTIONS[symbol], value.softmax(-1))
+    return kept.found
+
+
+def backward(step: Watched, cells: Iterable[tuple[tuple[int, ...], float]]) -> None:
+    """Find the gradient of a weighted sum of cells at all that is watched."""
+    with torch.enable_grad():
+        value = step.value
+        total = torch.stack([weight * value[cell] for cell, weight in cells]).sum()
+        total.backward()  # type: ignore[no-untyped-call]
+
+
+def _input(model: Model, trace: Trace, real: Array | None) -> list[Tensor]:
+    """One input as a batch, with the segments of a pair; a series is padded as in the equations."""
+    given, segments = trace.graph.given, trace.graph.segments
+    assert given is not None
+    if family_of(model.config).reads != "series":
+        return [batch_of(model, given), *([] if segments is None else [torch.tensor([segments])])]
+    if "Omega" not in trace:
+        return [batch_of(model, given), *([] if real is None else [torch.tensor(real[None])])]
+    padded, n = trace["Omega"], given.shape[1]
+    known = np.ones(n, dtype=bool) if real is None else real
+    known = np.pad(known, (0, padded.shape[1] - n))
+    return [batch_of(model, padded), torch.tensor(known[None])]
+
+
+def columns(tensor: Tensor) -> Tensor:
+    """The only input of a batch, with a column for each token; a vector where there are none.
+
+    Where channels are rows of their own, the tokens of one follow those of the other.
+    """
+    return tensor[0] if tensor.dim() == 2 else tensor.flatten(0, -2).T
+
+
+class _Kept:
+    """Where tensors are kept whose steps are wanted."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self.wanted, self.found = set(wanted), dict[str, Watched]()
+
+    def __call__(self, name: str, tensor: Tensor, view: View = columns) -> Tensor:
+        if name in self.wanted:
+            if not tensor.requires_grad:
+                tensor.requires_grad_()
+            tensor.retain_grad()
+            self.found[name] = Watched(tensor, view)
+        return tensor
+
+    def at(self, place: str) -> Keep:
+        """Keep tensors by their symbols at this place."""
+        return lambda symbol, tensor: self(symbol + place, tensor)
+
+    def heads(self, letter: str, l: int, tensor: Tensor, many: int) -> None:
+        """All heads side by side: rows are tokens."""
+        wide = tensor.shape[-1] // many
+        for m in range(many):
+            self(f"{letter}[{l},{m + 1}]", tensor, _head(m * wide, wide))
+
+
+def _head(start: int, wide: int) -> View:
+    return lambda tensor: tensor.flatten(0, -2)[:, start : start + wide]
+
+
+def _scores(m: int) -> View:
+    return lambda tensor: tensor[0, m] if len(tensor) == 1 else torch.block_diag(*tensor[:, m])  # type: ignore[no-untyped-call]
+
+
+def _hooks(network: Any, kept: _Kept, heads: int) -> Iterator[Any]:
+    """Watch the modules that a network has."""
+    if hasattr(network, "embedding"):
+        yield _after(network.embedding, kept, "X")
+    if hasattr(network, "projection"):
+        yield _before(network.projection, kept, "Omega")
+        yield _before(network.projection, kept, "Omega_p")
+        yield _after(network.projection, kept, "X_0")
+    if hasattr(network, "positions"):
+        yield _before(network.positions, kept, "X")
+        yield _after(network.positions, kept, "Lambda", lambda tensor: tensor.T)
+    if hasattr(network, "blocks"):
+        yield _before(network.blocks[0], kept, "H[0]")
+        for l, block in enumerate(network.blocks, 1):
+            yield from _block(block, kept, l, heads)
+        # TST has no last normalisation; what it drops last are its activated states.
+        yield _after(getattr(network, "norm", network.dropout), kept, "H_e")
+    if getattr(network, "mlm_head", None) is not None:
+        yield _before(network.mlm_head.norm, kept, "H_M")
+        yield _after(network.mlm_head.norm, kept, "H_O")
+    if hasattr(network, "standardised"):
+        yield from _instance(network, kept)
+    if getattr(network, "flat", False):
+        yield _before(network.output, kept, "h_0")
+    if hasattr(network, "window"):
+        for l, layer in enumerate([*network.layers, network.output]):
+            yield _before(layer, kept, f"h[{l}]" if l else "h_0")
+
+
+def _instance(network: Any, kept: _Kept) -> Iterator[Any]:
+    """What PatchTST does to every channel before its blocks, and after them."""
+    yield _after(network.mean, kept, "mu_r", torch.flatten)
+    yield _after(network.deviation, kept, "sigma_r", torch.flatten)
+    yield _after(network.standardised, kept, "Omega_n")
+    if network.instance_norm is not None:
+        twice = iter(("Omega_bar", "Y_u"))  # the gain, and later what undoes it
+        yield _hook(network.instance_norm, lambda tensor: kept(next(twice), tensor))
+    yield _hook(network.output, lambda tensor: kept("H_f", tensor, torch.t), before=True)
+    yield _after(network.output, kept, "Y_n", torch.t)
+
+
+def _block(block: Any, kept: _Kept, l: int, heads: int) -> Iterator[Any]:
+    def split(letter: str) -> Callable[[Tensor], None]:
+        return lambda tensor: kept.heads(letter, l, tensor, heads)
+
+    for letter in ("query", "key", "value"):
+        yield _hook(getattr(block.attention, letter), split(letter[0]))
+    yield _hook(block.attention.output, split("P"), before=True)
+    yield _after(block.attention, kept, f"A[{l}]")
+    if block.norm_first:
+        yield _after(block.attention_norm, kept, f"H_bar[{l}]")
+        yield _before(block.feedforward_norm, kept, f"C[{l}]")
+        yield _after(block.feedforward_norm, kept, f"C_bar[{l}]")
+    else:
+        yield _after(block.attention_norm, kept, f"C[{l}]")
+    yield _before(block.feedforward.outer, kept, f"F[{l}]")
+    yield _after(block.feedforward, kept, f"D[{l}]")
+    yield _after(block, kept, f"H[{l}]")
+
+
+def _after(module: Any, kept: _Kept, name: str, view: View = columns) -> Any:
+    return _hook(module, lambda tensor: kept(name, tensor, view))
+
+
+def _before(module: Any, kept: _Kept, name: str) -> Any:
+    return _hook(module, lambda tensor: kept(name, tensor), before=True)
+
+
+def _hook(module: Any, keep: Callable[[Tensor], Any], before: bool = False) -> Any:
+    """Hand on what a module gives, or what it is given."""
+
+    def given(_module: Any, inputs: tuple[Tensor, ...]) -> None:
+        keep(inputs[0])
+
+    def gives(_module: Any, _inputs: Any, result: Tensor) -> None:
+        keep(result)
+
+    if before:
+        return module.register_forward_pre_hook(given)
+    return module.register_forward_hook(gives)
+
+
+class _Attention(TorchFunctionMode):
+    """In place of fused attention (28) its scores (25), and the values that they weigh (26)."""
+
+    def __init__(self, kept: _Kept) -> None:
+        super().__init__()
+        self.kept, self.layers = kept, count(1)
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if function is F.scaled_dot_product_attention:
+            return self.attend(*args, **(kwargs or {}))
+        return function(*args, **(kwargs or {}))
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+    ) -> Tensor:
+        assert dropout_p == 0
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        seen = torch.ones_like(scores, dtype=torch.bool).tril() if is_causal else attn_mask
+        if seen is not None:
+            scores = scores.masked_fill(~seen, -math.inf)
+        mu, l = scores.softmax(-1), next(self.layers)
+        for m in range(mu.shape[1]):
+            self.kept(f"mu[{l},{m + 1}]", mu, _scores(m))
+        return mu @ v
+
+
+@contextmanager
+def _recurrence(network: Any, kept: _Kept) -> Iterator[None]:
+    """In place of a fused recurrent kernel, one time step of one layer after the other.
+
+    The kernel stays where a network does not say its ``time_step``.
+    """
+    step = getattr(network, "time_step", None)
+    if step is None:
+        yield
+        return
+
+    def run(x: Tensor, state: State) -> tuple[Tensor, State]:
+        for l, layer in enumerate(network.layers, 1):
+            before, outputs = tuple(part[l - 1] for part in state), []
+            for i in range(x.shape[1]):
+                before = step(layer, x[:, i], before, kept.at(f"[{l},{i + 1}]"))
+                outputs.append(before[0])
+            x = torch.stack(outputs, dim=1)
+        return x, state
+
+    network.__dict__["run"] = run  # before the class's own
+    try:
+        yield
+    finally:
+        del network.__dict__["run"]
