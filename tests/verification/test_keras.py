@@ -21,7 +21,7 @@ from vesalius.families import configuration
 from vesalius.model import Model
 from vesalius.traces.dissection import dissect
 from vesalius.verification import peers
-from vesalius.verification.agreement import TOLERANCE, network_steps, verify
+from vesalius.verification.agreement import TOLERANCE, observe, verify
 from vesalius.verification.peers import keras_steps
 
 GPT2 = [
@@ -99,7 +99,7 @@ def test_gpt2_is_kerass_in_every_layer(settings, length, dtype):
     ids = tokens(model, length)
     theirs = keras_steps(model, ids, dtype)
     equations = {step.name: step.value for step in dissect(model, ids).steps}
-    network = network_steps(model, ids)
+    network = observe(model, ids)
     assert set(theirs) == states(model.config.layers) | {"H_e", "Z"}
     assert set(theirs) <= set(equations)
     assert set(theirs) - {"H[0]", "H_e"} <= set(network)
@@ -114,7 +114,7 @@ def test_bert_is_kerass_in_every_layer(settings, length, dtype):
     ids = tokens(model, length)
     theirs = keras_steps(model, ids, dtype)
     equations = {step.name: step.value for step in dissect(model, ids).steps}
-    network = network_steps(model, ids)
+    network = observe(model, ids)
     heads = ({"h_C"} if model.config.pooler else set()) | (
         {"Z"} if model.config.mlm_head else set()
     )
@@ -154,7 +154,7 @@ def test_the_erf_form_of_gelu_is_noticed_in_single_precision(keras, family, sett
     equations = {step.name: step.value for step in dissect(wrong, ids).steps}
     last = f"H[{model.config.layers}]"
     assert {"H[1]", last, "Z"} <= set(apart(equations, theirs, "float32"))
-    assert {"H[1]", last, "Z"} <= set(apart(network_steps(wrong, ids), theirs, "float32"))
+    assert {"H[1]", last, "Z"} <= set(apart(observe(wrong, ids), theirs, "float32"))
 
 
 @pytest.mark.parametrize(("family", "settings"), [("gpt2", GPT2[2]), ("bert", BERT[0])])

@@ -148,8 +148,8 @@ def main() -> None:
         os.nice(10)  # whoever uses the page comes first
     import torch
 
-    from vesalius.verification.agreement import outputs
     from vesalius.verification.peers import batch_of
+    from vesalius.verification.taps import columns, outputs
 
     torch.set_num_threads(1)
     with np.load(io.BytesIO(sys.stdin.buffer.read())) as file:
@@ -161,7 +161,7 @@ def main() -> None:
     with torch.no_grad():
         found = outputs(model, model.network(*batch))
     named = set(map(str, given["names"]))
-    kept = {name: value for name, value in found.items() if name in named}
+    kept = {name: columns(value).numpy() for name, value in found.items() if name in named}
     last: Any = {n: v[:, -1:] if v.ndim == 2 and v.size > MANY else v for n, v in kept.items()}
     np.savez(sys.stdout.buffer, **last)
 

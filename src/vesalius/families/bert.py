@@ -9,6 +9,7 @@ from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation, embedding, mean_operation
 from vesalius.families.family import INPUTS, Count, Family, Lazy, Size
+from vesalius.families.steps import EMBEDDED, PLACED, Step, after, before, block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,12 @@ def _small(name: str, layers: int, embedding: int) -> Size:
     return Size("Turc et al. 2019", _size(name, layers, embedding).settings, aliases)
 
 
+def steps(config: BertConfig) -> tuple[Step, ...]:
+    head = (before("H_M", "mlm_head.norm"), after("H_O", "mlm_head.norm"))
+    mlm = head if config.mlm_head else ()
+    return (*EMBEDDED, *PLACED, *block_steps(config.block), *mlm)
+
+
 def other_counts(config: BertConfig, count: Count) -> dict[str, int]:
     backbone = config.change(labels=0, pooler=True, mlm_head=False, nsp_head=False)
     others = {
@@ -190,6 +197,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:bert"),
     network=Lazy("vesalius.models:BertNetwork"),
     outputs=lambda config: {"h_C": "pooled", "Z": "mlm", "z_C": "nsp", "z": "labels"},
+    steps=steps,
     below=lambda config: (*INPUTS, "norm"),
     engine=Lazy("vesalius.generation.engines.transformer:TransformerEngine"),
     session=Lazy("vesalius.generation.engines.reference:TransformerSession"),

@@ -146,6 +146,11 @@ class Config:
         return True
 
     @property
+    def attends(self) -> bool:
+        """Whether tokens attend to each other."""
+        return False
+
+    @property
     def tied(self) -> bool:
         """Whether input and output embeddings are one matrix."""
         return False

@@ -7,6 +7,7 @@ from typing import Any
 
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import Component, Memory, Operation
+from vesalius.families.steps import EMBEDDED, Step
 
 OwnConfig = Any
 """A configuration of the family's own class, which the functions of its row are written for."""
@@ -98,6 +99,8 @@ class Family:
     """``label_logits(model, states)``: what a head that labels whole texts makes of the states of
     each, in NumPy."""
 
+    steps: Callable[[OwnConfig], tuple[Step, ...]] = lambda config: EMBEDDED
+    """Where the network has the steps of the equations, and which of them can be cut."""
     below: Callable[[OwnConfig], tuple[str, ...]] = lambda config: INPUTS
     """The parts of the network below its layers, by name; what is neither stands above them."""
 

@@ -7,6 +7,7 @@ from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import Config, again, setting
 from vesalius.families.costs import Component, Memory, Operation, embedding, output
 from vesalius.families.family import Family, Lazy, Size
+from vesalius.families.steps import EMBEDDED, Step, before
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu")
 
@@ -63,6 +64,12 @@ def activation_memory(config: FeedforwardConfig) -> list[Memory]:
     ]
 
 
+def steps(config: FeedforwardConfig) -> tuple[Step, ...]:
+    inner = (before(f"h[{l}]", f"layers.{l}") for l in range(1, config.layers))
+    last = before(f"h[{config.layers}]", "output")
+    return (*EMBEDDED, before("h_0", "layers.0"), *inner, last)
+
+
 FAMILY = Family(
     name="ffnn",
     title="feedforward language model",
@@ -80,6 +87,7 @@ FAMILY = Family(
     outputs=lambda config: {"z": ""},
     engine=Lazy("vesalius.generation.engines.feedforward:FeedforwardEngine"),
     session=Lazy("vesalius.generation.engines.reference:FeedforwardSession"),
+    steps=steps,
     read_out=Lazy("vesalius.equations.runs:read_window_words"),
     layout=Lazy("vesalius.checkpoints.layout:FFNN"),
     layers={

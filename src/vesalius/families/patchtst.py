@@ -5,11 +5,11 @@ from typing import Any
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import blocks
-from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
+from vesalius.families.blocks import ORDERS, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
-from vesalius.properties import cached_property
+from vesalius.families.steps import PLACED, Step, after, before, block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,8 @@ class PatchTSTConfig(BlocksConfig):
                 f"shorten it"
             )
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, order=ORDERS[self.variant])
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "order": ORDERS[self.variant]}
 
     def symbols(self) -> dict[str, Any]:
         patches = (self.context - self.patch) // self.stride + 1 + self.end_padding
@@ -120,6 +119,22 @@ def activation_memory(config: PatchTSTConfig) -> list[Memory]:
     ]
 
 
+def steps(config: PatchTSTConfig) -> tuple[Step, ...]:
+    gain = (after("Omega_bar", "instance_norm"), after("Y_u", "instance_norm", call=1))
+    return (
+        after("mu_r", "mean", "flat"),
+        after("sigma_r", "deviation", "flat"),
+        after("Omega_n", "standardised"),
+        *(gain if config.affine else ()),
+        before("Omega_p", "projection"),
+        after("X_0", "projection"),
+        *PLACED,
+        *block_steps(config.block),
+        before("H_f", "output", "transposed"),
+        after("Y_n", "output", "transposed"),
+    )
+
+
 FAMILY = Family(
     name="patchtst",
     title="PatchTST: forecasts of a series from its patches",
@@ -139,6 +154,7 @@ FAMILY = Family(
     network=Lazy("vesalius.models.patchtst:PatchTSTNetwork"),
     outputs=lambda config: {"Omega_hat": ""},
     forecast=Lazy("vesalius.equations:patchtst_forecast"),
+    steps=steps,
     read_out=Lazy("vesalius.equations.runs:read_patches"),
     layout=Lazy("vesalius.checkpoints.layout:PATCHTST"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.patchtst:PATCHTST"),),

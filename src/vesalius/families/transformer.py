@@ -1,10 +1,10 @@
 """The transformer language model, variants 1 and 2 of Figure 14."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vesalius.families import blocks
-from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
+from vesalius.families.blocks import ORDERS, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import (
     Component,
@@ -16,7 +16,7 @@ from vesalius.families.costs import (
     output,
 )
 from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying, text_labels
-from vesalius.properties import cached_property
+from vesalius.families.steps import EMBEDDED, PLACED, Step, after, block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,8 @@ class TransformerConfig(BlocksConfig):
     labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
     pooling: str = setting("last", "h̄", "whose state labels read", choices=("last", "mean"))
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, order=ORDERS[self.variant])
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "order": ORDERS[self.variant]}
 
     def symbols(self) -> dict[str, Any]:
         return {
@@ -107,6 +106,11 @@ def decode_state(config: TransformerConfig) -> Memory | None:
     return Memory("the KV cache, for every token", "L M (d_k + d_v)") if config.causal else None
 
 
+def steps(config: TransformerConfig) -> tuple[Step, ...]:
+    last = (after("H_e", "norm"),) if config.block.order == "pre" else ()
+    return (*EMBEDDED, *PLACED, *block_steps(config.block), *last)
+
+
 def other_counts(config: TransformerConfig, count: Count) -> dict[str, int]:
     outputs = config.symbols()["V_U"]
     words = config.vocabulary + (0 if config.tied else outputs)
@@ -132,6 +136,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:transformer"),
     network=Lazy("vesalius.models:TransformerNetwork"),
     outputs=lambda config: {"Z": "words", "z": "labels"} if config.labels else {"Z": ""},
+    steps=steps,
     below=lambda config: INPUTS + (("norm",) if config.block.order == "post" else ()),
     label_logits=Lazy("vesalius.generation.forward:text_labels"),
     classes=lambda config: config.labels,

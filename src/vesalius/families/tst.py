@@ -8,6 +8,7 @@ from vesalius.families.blocks import BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
+from vesalius.families.steps import PLACED, Step, after, before, block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,14 @@ def activation_memory(config: TSTConfig) -> list[Memory]:
     ]
 
 
+def steps(config: TSTConfig) -> tuple[Step, ...]:
+    # Its last states are activated, and then dropped.
+    last = (after("H_e", "dropout", call=1),)
+    flat = () if config.head == "series" else (before("h_0", "output"),)
+    series = (before("Omega", "projection"), after("X_0", "projection"))
+    return (*series, *PLACED, *block_steps(config.block), *last, *flat)
+
+
 FAMILY = Family(
     name="tst",
     title="time series transformer",
@@ -94,6 +103,7 @@ FAMILY = Family(
     run=Lazy("vesalius.equations.runs:tst"),
     network=Lazy("vesalius.models:TSTNetwork"),
     outputs=lambda config: {"Omega_hat" if config.head == "series" else "z": ""},
+    steps=steps,
     read_out=Lazy("vesalius.equations.runs:read_series"),
     layout=Lazy("vesalius.checkpoints.layout:TST"),
     libraries={"mvts_transformer": Lazy("vesalius.checkpoints.libraries:MVTS")},

@@ -1,6 +1,6 @@
 """The vision transformer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vesalius.errors import ImpossibleSetting
@@ -9,7 +9,7 @@ from vesalius.families.blocks import BlockOptions, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Count, Family, Lazy, Size
-from vesalius.properties import cached_property
+from vesalius.families.steps import PLACED, Step, after, before, block_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,8 @@ class ViTConfig(BlocksConfig):
                 f"choose a patch that divides it"
             )
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, qkv_bias=self.attention_bias and self.qkv_bias)
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "qkv_bias": self.attention_bias and self.qkv_bias}
 
     def symbols(self) -> dict[str, Any]:
         patches = (self.image // self.patch) ** 2
@@ -112,6 +111,11 @@ def activation_memory(config: ViTConfig) -> list[Memory]:
     return rows
 
 
+def steps(config: ViTConfig) -> tuple[Step, ...]:
+    patches = (before("Omega", "projection"), after("X_0", "projection"))
+    return (*patches, *PLACED, *block_steps(config.block), after("H_e", "norm"))
+
+
 def _size(layers: int, embedding: int, heads: int, patch: int, *aliases: str) -> Size:
     settings = {"layers": layers, "embedding": embedding, "heads": heads, "patch": patch}
     return Size("Dosovitskiy et al. 2021", settings, aliases)
@@ -146,6 +150,7 @@ FAMILY = Family(
         "z": "logits",
         "Omega_hat": "patches",
     },
+    steps=steps,
     read_out=Lazy("vesalius.equations.runs:read_image"),
     layout=Lazy("vesalius.checkpoints.layout:VIT"),
     huggingface=(Lazy("vesalius.checkpoints.huggingface.vit:VIT"),),

@@ -5,9 +5,8 @@ paper's symbols, and the first step that parts is named.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from vesalius.errors import SequenceTooLong, WrongKind, WrongLength
 from vesalius.families import family_of
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.traces.dissection import dissect
-from vesalius.verification.peers import batch_of, keras_steps, transformers_steps
+from vesalius.verification.peers import keras_steps, transformers_steps
 from vesalius.views.shown import Part, Shown, Table
 
 if TYPE_CHECKING:
-    from torch import nn
+    pass
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Relative to the largest number of a step: a wrong GELU is 4.7e-4 away, a rounding 6e-8 or 1e-16.
@@ -100,6 +99,13 @@ class Verification(Shown):
         yield self.verdict
 
 
+def observe(model: Model, given: Array) -> dict[str, Array]:
+    """What the network computes, by the paper's symbols."""
+    from vesalius.verification.taps import observe as observe_network  # PyTorch
+
+    return observe_network(model, given)
+
+
 def verify(
     model: ModelLike, against: str = "equations", length: int | None = None, seed: int = 0
 ) -> Verification:
@@ -117,7 +123,7 @@ def verify(
         cast = Model(model.config, {k: v.astype(dtype) for k, v in model.state.items()})
         trace = dissect(cast, given.astype(dtype) if given.dtype.kind == "f" else given)
         runs = {"equations": {step.name: step.value for step in trace.steps}}
-        runs["network"] = network_steps(cast, given)
+        runs["network"] = observe(cast, given)
         if against == "transformers":
             runs[against] = transformers_steps(model, given, dtype)
         if against == "keras" and dtype == "float32":
@@ -165,50 +171,3 @@ def example(model: Model, length: int | None, seed: int) -> Array:
         raise SequenceTooLong(f"the model reads {most} tokens, got length {length}; shorten it")
     count = fixed[0] if fixed else min(length or LENGTH, most)
     return rng.integers(config.symbols()["V"], size=count)
-
-
-def network_steps(model: Model, given: Array) -> dict[str, Array]:
-    """What the network computes, by the paper's symbols; watched from outside."""
-    network, heads = model.network, model.config.symbols().get("M", 1)
-    import torch
-
-    from vesalius.models.labels import results
-
-    found: dict[str, Array] = {}
-    hooks = []
-
-    def watch(module: "nn.Module", record: Callable[[Array], None]) -> None:
-        hooks.append(
-            module.register_forward_hook(
-                # One input, whose channels may be rows of their own.
-                lambda _m, _i, out: record(out.detach().flatten(0, -2).numpy().T)
-            )
-        )
-
-    for l, block in enumerate(getattr(network, "blocks", ()), 1):
-        for letter in ("query", "key", "value"):
-            watch(getattr(block.attention, letter), _split(found, letter[0], l, heads))
-        for letter, part in {"A": block.attention, "D": block.feedforward, "H": block}.items():
-            watch(part, partial(found.__setitem__, f"{letter}[{l}]"))
-    try:
-        with torch.no_grad():
-            result = results(network, batch_of(model, given))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return found | outputs(model, result)
-
-
-def _split(found: dict[str, Array], letter: str, l: int, heads: int) -> Callable[[Array], None]:
-    def record(array: Array) -> None:
-        for m, rows in enumerate(np.split(array, heads), 1):
-            found[f"{letter}[{l},{m}]"] = rows.T
-
-    return record
-
-
-def outputs(model: Model, result: Any) -> dict[str, Array]:
-    """The network's results under the names of the equations that give them."""
-    named = family_of(model.config).outputs(model.config)
-    found = {symbol: getattr(result, part) if part else result for symbol, part in named.items()}
-    return {symbol: value[0].numpy().T for symbol, value in found.items() if value is not None}

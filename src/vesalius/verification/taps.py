@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
@@ -59,23 +60,46 @@ def watch(model: Model, trace: Trace, real: Array | None = None) -> dict[str, Wa
     require_shared(model)
     network = Model(model.config, model.state).network.requires_grad_(False)
     kept = _Kept(trace.names())
-    heads = model.config.symbols().get("M", 1)
-    with torch.enable_grad(), ExitStack() as stack:
-        for hook in _hooks(network, kept, heads):
-            stack.callback(hook.remove)
-        if hasattr(network, "blocks"):
-            stack.enter_context(_Attention(kept))
+    with torch.enable_grad(), _tapped(model, network, kept) as stack:
+        if model.config.attends:
+            stack.enter_context(_Attention(kept, fused=False))
         else:
             stack.enter_context(_recurrence(network, kept))
-        result = results(network, *_input(model, trace, real))
-        for symbol, part in family_of(model.config).outputs(model.config).items():
-            value = getattr(result, part) if part else result
-            if value is None:
-                continue
-            kept(symbol, value)
-            if symbol in DISTRIBUTIONS:
-                kept(DISTRIBUTIONS[symbol], value.softmax(-1))
+        _outputs(model, results(network, *_input(model, trace, real)), kept)
     return kept.found
+
+
+def observe(model: Model, given: Array) -> dict[str, Array]:
+    """The steps that a model's network computes from an input, with its fused kernels."""
+    kept = _Recorded()
+    with torch.no_grad(), _tapped(model, model.network, kept) as stack:
+        if model.config.attends:
+            stack.enter_context(_Attention(kept, fused=True))
+        _outputs(model, results(model.network, batch_of(model, given)), kept)
+    return kept.values
+
+
+@contextmanager
+def _tapped(model: Model, network: nn.Module, kept: "_Kept") -> Iterator[ExitStack]:
+    """Watch the modules of a network as long as the context is open."""
+    with ExitStack() as stack:
+        for hook in _hooks(model, network, kept):
+            stack.callback(hook.remove)
+        yield stack
+
+
+def outputs(model: Model, result: Any) -> dict[str, Tensor]:
+    """What a network gives, under the names of the equations that give it."""
+    named = family_of(model.config).outputs(model.config)
+    values = {symbol: getattr(result, part) if part else result for symbol, part in named.items()}
+    return {symbol: value for symbol, value in values.items() if value is not None}
+
+
+def _outputs(model: Model, result: Any, kept: "_Kept") -> None:
+    for symbol, value in outputs(model, result).items():
+        kept(symbol, value)
+        if symbol in DISTRIBUTIONS:
+            kept(DISTRIBUTIONS[symbol], value.softmax(-1))
 
 
 def backward(step: Watched, cells: Iterable[tuple[tuple[int, ...], float]]) -> None:
@@ -126,11 +150,23 @@ class _Kept:
         """Keep tensors by their symbols at this place."""
         return lambda symbol, tensor: self(symbol + place, tensor)
 
-    def heads(self, letter: str, l: int, tensor: Tensor, many: int) -> None:
+    def heads(self, name: str, many: int, tensor: Tensor) -> None:
         """All heads side by side: rows are tokens."""
         wide = tensor.shape[-1] // many
         for m in range(many):
-            self(f"{letter}[{l},{m + 1}]", tensor, _head(m * wide, wide))
+            self(name.replace(",m]", f",{m + 1}]"), tensor, _head(m * wide, wide))
+
+
+class _Recorded(_Kept):
+    """Where the values of all steps are kept as arrays."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.values: dict[str, Array] = {}
+
+    def __call__(self, name: str, tensor: Tensor, view: View = columns) -> Tensor:
+        self.values[name] = view(tensor.detach()).numpy()
+        return tensor
 
 
 def _head(start: int, wide: int) -> View:
@@ -141,75 +177,39 @@ def _scores(m: int) -> View:
     return lambda tensor: tensor[0, m] if len(tensor) == 1 else torch.block_diag(*tensor[:, m])  # type: ignore[no-untyped-call]
 
 
-def _hooks(network: Any, kept: _Kept, heads: int) -> Iterator[Any]:
-    """Watch the modules that a network has."""
-    if hasattr(network, "embedding"):
-        yield _after(network.embedding, kept, "X")
-    if hasattr(network, "projection"):
-        yield _before(network.projection, kept, "Omega")
-        yield _before(network.projection, kept, "Omega_p")
-        yield _after(network.projection, kept, "X_0")
-    if hasattr(network, "positions"):
-        yield _before(network.positions, kept, "X")
-        yield _after(network.positions, kept, "Lambda", lambda tensor: tensor.T)
-    if hasattr(network, "blocks"):
-        yield _before(network.blocks[0], kept, "H[0]")
-        for l, block in enumerate(network.blocks, 1):
-            yield from _block(block, kept, l, heads)
-        # TST has no last normalisation; what it drops last are its activated states.
-        yield _after(getattr(network, "norm", network.dropout), kept, "H_e")
-    if getattr(network, "mlm_head", None) is not None:
-        yield _before(network.mlm_head.norm, kept, "H_M")
-        yield _after(network.mlm_head.norm, kept, "H_O")
-    if hasattr(network, "standardised"):
-        yield from _instance(network, kept)
-    if getattr(network, "flat", False):
-        yield _before(network.output, kept, "h_0")
-    if hasattr(network, "window"):
-        for l, layer in enumerate([*network.layers, network.output]):
-            yield _before(layer, kept, f"h[{l}]" if l else "h_0")
+def _hooks(model: Model, network: nn.Module, kept: _Kept) -> Iterator[Any]:
+    """Watch the modules that hold steps, by the table of the family."""
+    s = model.config.symbols()
+    for row in family_of(model.config).steps(model.config):
+        tap = row.tap
+        if tap is None or tap.view == "scores":
+            continue
+        for l in range(s["L"] if "{l}" in tap.module else 1):
+            name = row.name.replace("[l", f"[{l + 1}")
+            keep = (
+                partial(kept.heads, name, s["M"])
+                if tap.view == "heads"
+                else (partial(_keep, kept, name, VIEWS[tap.view]))
+            )
+            module = network.get_submodule(tap.module.format(l=l))
+            yield _hook(module, _only(tap.call, keep) if tap.call else keep, tap.before)
 
 
-def _instance(network: Any, kept: _Kept) -> Iterator[Any]:
-    """What PatchTST does to every channel before its blocks, and after them."""
-    yield _after(network.mean, kept, "mu_r", torch.flatten)
-    yield _after(network.deviation, kept, "sigma_r", torch.flatten)
-    yield _after(network.standardised, kept, "Omega_n")
-    if network.instance_norm is not None:
-        twice = iter(("Omega_bar", "Y_u"))  # the gain, and later what undoes it
-        yield _hook(network.instance_norm, lambda tensor: kept(next(twice), tensor))
-    yield _hook(network.output, lambda tensor: kept("H_f", tensor, torch.t), before=True)
-    yield _after(network.output, kept, "Y_n", torch.t)
+VIEWS: dict[str, View] = {"columns": columns, "transposed": torch.t, "flat": torch.flatten}
+"""How steps are seen in tensors, besides those of heads."""
 
 
-def _block(block: Any, kept: _Kept, l: int, heads: int) -> Iterator[Any]:
-    def split(letter: str) -> Callable[[Tensor], None]:
-        return lambda tensor: kept.heads(letter, l, tensor, heads)
-
-    for letter in ("query", "key", "value"):
-        yield _hook(getattr(block.attention, letter), split(letter[0]))
-    yield _hook(block.attention.output, split("P"), before=True)
-    yield _after(block.attention, kept, f"A[{l}]")
-    if block.norm_first:
-        yield _after(block.attention_norm, kept, f"H_bar[{l}]")
-        yield _before(block.feedforward_norm, kept, f"C[{l}]")
-        yield _after(block.feedforward_norm, kept, f"C_bar[{l}]")
-    else:
-        yield _after(block.attention_norm, kept, f"C[{l}]")
-    yield _before(block.feedforward.outer, kept, f"F[{l}]")
-    yield _after(block.feedforward, kept, f"D[{l}]")
-    yield _after(block, kept, f"H[{l}]")
+def _keep(kept: _Kept, name: str, view: View, tensor: Tensor) -> None:
+    kept(name, tensor, view)
 
 
-def _after(module: Any, kept: _Kept, name: str, view: View = columns) -> Any:
-    return _hook(module, lambda tensor: kept(name, tensor, view))
+def _only(call: int, keep: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    """Hand on one call of several."""
+    calls = count()
+    return lambda tensor: keep(tensor) if next(calls) == call else None
 
 
-def _before(module: Any, kept: _Kept, name: str) -> Any:
-    return _hook(module, lambda tensor: kept(name, tensor), before=True)
-
-
-def _hook(module: Any, keep: Callable[[Tensor], Any], before: bool = False) -> Any:
+def _hook(module: nn.Module, keep: Callable[[Tensor], Any], before: bool) -> Any:
     """Hand on what a module gives, or what it is given."""
 
     def given(_module: Any, inputs: tuple[Tensor, ...]) -> None:
@@ -224,17 +224,19 @@ def _hook(module: Any, keep: Callable[[Tensor], Any], before: bool = False) -> A
 
 
 class _Attention(TorchFunctionMode):
-    """In place of fused attention (28) its scores (25), and the values that they weigh (26)."""
+    """Beside fused attention (28) its scores (25); unless ``fused``, also in place of it (26)."""
 
-    def __init__(self, kept: _Kept) -> None:
+    def __init__(self, kept: _Kept, fused: bool) -> None:
         super().__init__()
-        self.kept, self.layers = kept, count(1)
+        self.kept, self.fused, self.layers = kept, fused, count(1)
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if function is F.scaled_dot_product_attention:
-            return self.attend(*args, **(kwargs or {}))
+            attended = self.attend(*args, **(kwargs or {}))
+            if not self.fused:
+                return attended
         return function(*args, **(kwargs or {}))
 
     def attend(
