@@ -123,10 +123,13 @@ class BlocksConfig(Config):
     @cached_property
     def block(self) -> BlockOptions:
         """What the blocks are: the family's options, and those that settings choose."""
+        return replace(self.BLOCK, **self.options())
+
+    def options(self) -> dict[str, Any]:
+        """The options that settings choose; a setting may have the name of its option."""
         options = {option.name for option in fields(BlockOptions)}
         chosen = {name: getattr(self, name) for name in self.settings() if name in options}
-        bias = self.attention_bias
-        return replace(self.BLOCK, **{"qkv_bias": bias, "output_bias": bias, **chosen})
+        return {"qkv_bias": self.attention_bias, "output_bias": self.attention_bias, **chosen}
 
     @property
     def causal(self) -> bool:

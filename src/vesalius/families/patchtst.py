@@ -5,11 +5,10 @@ from typing import Any
 
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import blocks
-from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
+from vesalius.families.blocks import ORDERS, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Family, Lazy, Size
-from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +55,8 @@ class PatchTSTConfig(BlocksConfig):
                 f"shorten it"
             )
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, order=ORDERS[self.variant])
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "order": ORDERS[self.variant]}
 
     def symbols(self) -> dict[str, Any]:
         patches = (self.context - self.patch) // self.stride + 1 + self.end_padding

@@ -1,10 +1,10 @@
 """The transformer language model, variants 1 and 2 of Figure 14."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vesalius.families import blocks
-from vesalius.families.blocks import ORDERS, BlockOptions, BlocksConfig
+from vesalius.families.blocks import ORDERS, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import (
     Component,
@@ -16,7 +16,6 @@ from vesalius.families.costs import (
     output,
 )
 from vesalius.families.family import INPUTS, Count, Family, Lazy, Size, other_tying, text_labels
-from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +40,8 @@ class TransformerConfig(BlocksConfig):
     labels: int = setting(0, "|Y|", "number of labels of a fine-tuned head; 0 for none", least=0)
     pooling: str = setting("last", "h̄", "whose state labels read", choices=("last", "mean"))
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, order=ORDERS[self.variant])
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "order": ORDERS[self.variant]}
 
     def symbols(self) -> dict[str, Any]:
         return {

@@ -1,6 +1,6 @@
 """The vision transformer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vesalius.errors import ImpossibleSetting
@@ -9,7 +9,6 @@ from vesalius.families.blocks import BlockOptions, BlocksConfig
 from vesalius.families.config import again, setting
 from vesalius.families.costs import Component, Memory, Operation
 from vesalius.families.family import Count, Family, Lazy, Size
-from vesalius.properties import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +36,8 @@ class ViTConfig(BlocksConfig):
                 f"choose a patch that divides it"
             )
 
-    @cached_property
-    def block(self) -> BlockOptions:
-        return replace(super().block, qkv_bias=self.attention_bias and self.qkv_bias)
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "qkv_bias": self.attention_bias and self.qkv_bias}
 
     def symbols(self) -> dict[str, Any]:
         patches = (self.image // self.patch) ** 2
