@@ -207,7 +207,7 @@ class Sums:
             assert math.isclose(value, found.value, rel_tol=1e-6, abs_tol=1e-6 * found.scale)
             if found.precise:
                 assert found.agrees, f"off by {found.difference}, allowed {found.bound}"
-            assert found.to_json()["parts"]
+            assert found.to_json()["parts"] or found.value == 0
             repr(found)
 
         return attributed

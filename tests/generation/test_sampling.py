@@ -98,6 +98,13 @@ def test_the_smallest_temperatures_are_greedy(shift, more):
         assert all(np.isfinite(c["tempered"]) for c in draw.to_json()["candidates"])
 
 
+@pytest.mark.parametrize("penalty", [1e-300, 1e300])
+def test_a_logit_of_0_stays_0_under_any_penalty(penalty):
+    """In float32 such a penalty is infinite, and 0 times infinity is no number."""
+    draw = Draw(np.array([0, 1], np.float32), Sampling(repetition_penalty=penalty), [0], 0.5)
+    assert draw.penalised.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("logits", [[1e-45, -3.4e38, -3.4e38], [-1, 1, 1e-45], [3.4e38, -3.4e38]])
 @pytest.mark.parametrize("temperature", [1e-308, 5e-324, 1])
 def test_logits_far_apart_stay_numbers(logits, temperature):

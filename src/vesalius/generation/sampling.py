@@ -92,6 +92,7 @@ class Draw:
         logits = self.logits[seen]
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             changed[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
+        changed[self.logits == 0] = 0  # which an infinite penalty would make NaN
         return _finite(changed)
 
     @cached_property
