@@ -125,3 +125,9 @@ def test_alberts_chain_with_its_map_of_characters_is_within_the_bound(tmp_path):
 
     said = {"normalizer": chain("normalizers", ALBERT), "pre_tokenizer": METASPACE}
     growth.require_bounded(tmp_path, said)
+
+
+def test_a_frame_that_is_no_list_is_left_to_the_library_which_refuses_it(tmp_path):
+    frame = {"type": "TemplateProcessing", "single": [], "pair": -1, "special_tokens": {}}
+    with pytest.raises(BrokenFile, match="cannot be read as a tokenizer"):
+        read_tokenizer(written(tmp_path, post_processor=frame))

@@ -82,7 +82,8 @@ def _longest(charsmap: str) -> int:
 
 def _framed(frame: dict[str, Any], template: Any) -> int:
     """How many times a frame holds a text; one more for every thousand tokens that it adds."""
-    pieces = [piece for piece in template or () if isinstance(piece, dict)]
+    listed = template if isinstance(template, list) else []
+    pieces = [piece for piece in listed if isinstance(piece, dict)]
     texts = [piece["Sequence"] for piece in pieces if isinstance(piece.get("Sequence"), dict)]
     one = [text for text in texts if text.get("id") == "A"]
     known, added = frame.get("special_tokens"), 0
