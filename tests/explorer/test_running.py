@@ -13,6 +13,7 @@ import pytest
 from explorer.conftest import SECONDS
 
 import vesalius as vs
+from vesalius.cancellation import cancelled_by
 from vesalius.errors import SequenceTooLong
 from vesalius.explorer import reading
 from vesalius.explorer.answers import summary
@@ -20,7 +21,7 @@ from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.running import Wanted, _failed
 from vesalius.explorer.runs import Runs
-from vesalius.explorer.streaming import Events
+from vesalius.explorer.streaming import Events, attended
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.traces import Trace
 
@@ -112,8 +113,8 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_layer(monkeypatch):
             seen.append(layer)
             stop.set()
 
-    with pytest.raises(Stopped):
-        runs.make("gpt", Asked(text=LONG), (), stop, Leaver())
+    with pytest.raises(Stopped), cancelled_by(stop):
+        runs.make("gpt", Asked(text=LONG), (), Leaver())
     assert seen == [0]
     assert runs.make("gpt", Asked(text=LONG)).again > 50
 
@@ -195,7 +196,7 @@ def test_work_ends_when_its_asker_leaves():
         assert len(sent) < 20_000, "nobody waits any more"
         await asyncio.sleep(0)
 
-    work = Events(endless, repr)({"type": "http"}, receive, send)
+    work = attended(Events(endless, repr), {"type": "http"}, b"", receive, send)
     with ThreadPoolExecutor(1) as pool:  # Playwright may have a loop of its own in this thread
         pool.submit(asyncio.run, work).result()
 
@@ -315,7 +316,8 @@ def test_work_that_nobody_waits_for_gives_way():
         entry.waiting = max(0, entry.waiting - 1)
 
     entry.waiting = 3
-    entry.give_way(watch)
+    with cancelled_by(watch):
+        entry.give_way()
     assert seen == [3, 2, 1]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from vesalius.analyses.long_traces import Watch, nobody
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
 from vesalius.explorer import results
@@ -34,11 +33,9 @@ def once(run: Run, about: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     return found
 
 
-def at_work(
-    run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
-) -> Any:
+def at_work(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
     """What runs the model, told as JSON: one at a time for each model, and once."""
-    with run.entry.at_work(watch):
+    with run.entry.at_work():
         return once(run, about, lambda: told(make(run)))
 
 

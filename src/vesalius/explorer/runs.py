@@ -11,7 +11,7 @@ from typing import Any
 
 from vesalius import __version__
 from vesalius.analyses.alignment import Alignment
-from vesalius.analyses.long_traces import Layered, LongTrace, Watch, is_long, nobody
+from vesalius.analyses.long_traces import Layered, LongTrace, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.dissection import dissect
 from vesalius.edits.values import Edit
@@ -95,7 +95,6 @@ class Runs:
         model: str,
         asked: Asked,
         cuts: Sequence[str] = (),
-        watch: Watch = nobody,
         told: "Told | None" = None,
         patches: Sequence[str] = (),
         source: str | None = None,
@@ -108,17 +107,17 @@ class Runs:
         if patches and other is None:
             raise WrongKind("patches are values of another run; say its id as the source")
         entry = self.catalogue[model]
-        with entry.at_work(watch) as loaded:
+        with entry.at_work() as loaded:
             read = what(loaded, asked, self.uploads)
             told = told or Told()
             digest = entry.digest(loaded)
             key, clean = (key_of(digest, read.key, some) for some in (_sorted(cuts), ()))
             told.begun(key, clean, loaded, read.ids)
-            found = self._one(entry, loaded, read, (), watch, told.layered)
+            found = self._one(entry, loaded, read, (), told.layered)
             if not cuts and not patches:
                 return found
             more = (_sorted(patches), other) if other is not None else ((), None)
-            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered, *more)
+            return self._one(entry, loaded, read, _sorted(cuts), told.layered, *more)
 
     def uncut(self, run: Run) -> Run:
         """The same run without its cuts, kept or made anew."""
@@ -131,7 +130,6 @@ class Runs:
         model: Model,
         read: What,
         cuts: tuple[str, ...],
-        watch: Watch = nobody,
         layered: Layered = nobody,
         patches: tuple[str, ...] = (),
         source: Run | None = None,
@@ -150,7 +148,7 @@ class Runs:
                 raise WrongKind("this text is too long for values to be taken from another run")
             before = self[clean].trace if cuts else None
             assert before is None or isinstance(before, LongTrace)
-            trace: Trace = LongTrace(model, read.given, cuts, before, watch, layered)
+            trace: Trace = LongTrace(model, read.given, cuts, before, layered)
             again = trace.again  # type: ignore[attr-defined]
         elif cuts or source is not None:
             before = self[clean].trace
