@@ -21,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TARGETS = (
-    "safetensors configs tokenizers pickles recipes series images traces edits commands".split()  # noqa: SIM905
+    *"safetensors configs tokenizers pickles recipes series images traces".split(),  # noqa: SIM905
+    *("edits", "commands", "routes"),
 )
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"

@@ -16,9 +16,10 @@ from random import Random
 
 from fuzz import watching
 from fuzz.commands import Commands
+from fuzz.routes import Routes
 from fuzz.targets import TARGETS, Target
 
-ALL: dict[str, type[Target]] = {**TARGETS, "commands": Commands}
+ALL: dict[str, type[Target]] = {**TARGETS, "commands": Commands, "routes": Routes}
 
 
 def main() -> None:

@@ -13,8 +13,6 @@ from vesalius.explorer import results
 from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
 
-MOST = 2000
-"""Answers about a run that are kept."""
 SMALL = 48
 """Rows and columns of a thumbnail."""
 LONGEST = 1 << 24
@@ -25,11 +23,10 @@ ASK = {"cache-control": "private, no-cache"}
 
 def once(run: Run, about: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """What was worked out before, or is now; for what reads the trace and runs no model."""
-    found = run.answers.get(about)
+    found = run.answers.get((run.key, *about))
     if found is None:
-        if len(run.answers) >= MOST:
-            run.answers.clear()
-        found = run.answers[about] = make()
+        found = make()
+        run.answers.put((run.key, *about), found)
     return found
 
 
