@@ -67,8 +67,8 @@ WORDS = "He shook his head and the old man knew it was going to rain".split()  #
 ROOM = 64 << 20
 """What the server below may keep of runs, and of answers."""
 BOUND = 2 * ROOM
-"""How much it may grow once all models are loaded: by what it may keep, and by nothing else. Without
-bounds the requests below take some 500 MB."""
+"""How much it may grow once all models are loaded: by what it may keep, and by nothing else.
+Without bounds the requests below take some 500 MB."""
 
 
 def resident(process):

@@ -16,7 +16,6 @@ from urllib.parse import quote
 import numpy as np
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from uvicorn import Config
 from uvicorn.server import ServerState
 
 import vesalius as vs
@@ -27,8 +26,8 @@ from vesalius.explorer import agreement, runs
 from vesalius.explorer.app import application
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.guards import Guard
+from vesalius.explorer.server import configured
 from vesalius.explorer.sessions import HEADER, Sessions
-from vesalius.explorer.timeouts import impatient
 from vesalius.explorer.training import Trainings
 
 PORT = 8731
@@ -93,9 +92,8 @@ class Routes:
         self.routes = [one for one in app.routes if isinstance(one, APIRoute)]
         self.sessions, self.loop = Sessions(), asyncio.new_event_loop()
         guard = Guard(app, PORT, self.sessions, SECONDS)
-        self.config = Config(
-            guard, http=impatient(SECONDS), lifespan="off", ws="none", log_level="warning"
-        )
+        self.config = configured(guard, SECONDS)
+        self.config.timeout_keep_alive = 0
         self.config.load()
         self.bodies: dict[str, dict[str, Any]] = {}
         """What makes a run, by its key."""
@@ -137,7 +135,7 @@ class Routes:
     async def _send(self, parts: list[bytes], leaves: bool = False) -> bytes:
         """The answer to bytes that come in parts; who sends them may leave before it is there."""
         wire, state = Wire(), ServerState()
-        protocol: Any = impatient(SECONDS)(self.config, state, {}, self.loop)  # type: ignore[call-arg]
+        protocol: Any = self.config.http_protocol_class(self.config, state, {}, self.loop)
         protocol.connection_made(wire)
         for part in parts:
             if not wire.is_closing():
@@ -243,9 +241,13 @@ class Routes:
             said |= random.choice(list(self.bodies.values()))
         if "source" in said and random.randrange(3):
             said["source"] = keys[0]
-        said = json_changed(random, said, [said]) if not random.randrange(4) else said
         written = json.dumps(said).encode()
-        return written if random.randrange(8) else bytes_changed(random, written, [written])
+        match random.randrange(10):
+            case 0 | 1:
+                return json_changed(random, said, [said])
+            case 2:
+                return bytes_changed(random, written, [written])
+        return written
 
 
 def _trained(folder: Path) -> Path:
