@@ -88,10 +88,9 @@ class Routes:
         agreement.find_spec = lambda name: None  # a process of its own is none of a case's
         catalogue, trainings = Catalogue(), Trainings(_trained(folder))
         catalogue.checkpoint = trainings.entry
-        app = application(catalogue, folder, trainings)
-        self.routes = [one for one in app.routes if isinstance(one, APIRoute)]
+        self.app = application(catalogue, folder, trainings)
         self.sessions, self.loop = Sessions(), asyncio.new_event_loop()
-        guard = Guard(app, PORT, self.sessions, SECONDS)
+        guard = Guard(self.app, PORT, self.sessions, SECONDS)
         self.config = configured(guard, SECONDS)
         self.config.timeout_keep_alive = 0
         self.config.load()
@@ -157,7 +156,7 @@ class Routes:
     # Cases ---------------------------------------------------------------------
 
     def case(self, random: Random, place: Path) -> Any:
-        route = random.choice(self.routes)
+        route = random.choice([one for one in self.app.routes if isinstance(one, APIRoute)])
         method = random.choice(sorted(route.methods or {"GET"}))
         method = (
             random.choice(["PUT", "HEAD", "OPTIONS", "É"]) if not random.randrange(40) else method
@@ -208,7 +207,7 @@ class Routes:
 
     def _value(self, random: Random, kind: Any) -> Any:
         """Something of a kind, and now and then of no kind that is asked for."""
-        if not random.randrange(6):
+        if not random.randrange(10):
             return random.choice(STRANGE)
         inner = typing.get_args(kind)
         if typing.get_origin(kind) is Literal:
@@ -289,7 +288,7 @@ def _sent(random: Random, head: str, body: bytes) -> list[bytes]:
     """The bytes of a request: whole, in chunks, cut off, or damaged."""
     types = "content-type: application/json\r\n" if random.randrange(8) else ""
     start = f"{head}{types}".encode("utf-8", "replace")
-    match random.randrange(14):
+    match random.randrange(24):
         case 0:  # less than it says, and then nothing
             return [start + b"content-length: %d\r\n\r\n" % (len(body) + 9), body]
         case 1:
