@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -77,6 +78,34 @@ def idle(served):
 
 
 WORK = (dissecting, ablating, patching, checking, streaming, loading, idle)
+
+
+def arguments(number):
+    """Of a process; empty where it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{number}/cmdline").read_text()
+    return ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows processes as files")
+def test_the_check_of_a_run_ends_with_a_server_that_was_killed():
+    with start() as process:
+        served = Served.at(json.loads(process.stdout.readline()))
+        with checking(served):
+            checks = []
+            while not checks:
+                numbers = [file.name for file in Path("/proc").glob("[0-9]*")]
+                ours = f"PPid:\t{process.pid}\n"
+                checks = [
+                    number
+                    for number in numbers
+                    if "vesalius.explorer.agreement" in arguments(number)
+                    and ours in Path(f"/proc/{number}/status").read_text()
+                ]
+            process.kill()
+        end = time.monotonic() + SECONDS
+        while arguments(checks[0]):
+            assert time.monotonic() < end, "it computes for nobody"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -371,11 +372,16 @@ found.run()
 def test_a_signal_ends_the_server_whatever_a_thread_computes(tmp_path, sent, code):
     (tmp_path / "index.html").write_text("")
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
         port = int(process.stdout.readline())
         with socket.create_connection(("127.0.0.1", port)) as opened:
             opened.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             assert process.stdout.readline() == "begun\n"
             for one in sent:
                 process.send_signal(one)
+                with suppress(ConnectionError):  # until the signal has come
+                    while True:
+                        socket.create_connection(("127.0.0.1", port)).close()
             assert process.wait(SECONDS) == code
+            assert process.stderr.read() == ""

@@ -103,7 +103,7 @@ def _apart(run: Run) -> dict[str, Array]:
     sent = io.BytesIO()
     arrays: dict[str, Any] = {"names": np.array(run.trace.names()), **_input(run)}
     np.savez(sent, **arrays)
-    command = [sys.executable, "-m", __name__, run.entry.name]
+    command = [sys.executable, "-m", __name__, run.entry.name, str(os.getpid())]
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, **pipes) as process:
         given: bytes | None = sent.getvalue()
@@ -152,7 +152,7 @@ def main() -> None:
     """Run the network of a model on what comes in, and give its outputs by the paper's symbols."""
     if hasattr(os, "nice"):
         os.nice(10)  # whoever uses the page comes first
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     import torch
 
     from vesalius.peers import batch_of
