@@ -137,7 +137,7 @@ class Routes:
         protocol: Any = self.config.http_protocol_class(self.config, state, {}, self.loop)
         protocol.connection_made(wire)
         for part in parts:
-            if not wire.is_closing():
+            if part and not wire.is_closing():
                 protocol.data_received(part)
             await asyncio.sleep(0)
         if not leaves:
