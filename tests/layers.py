@@ -24,6 +24,6 @@ LAYERS = [
     {"families"},
     {"equations", "recipes", "specimens"},
     {"notebooks"},
-    {"extras", "machine", "parallel", "views", "arguments", "rasters"},
+    {"extras", "machine", "parallel", "views", "arguments", "rasters", "cancellation"},
     {"errors", "colours", "properties"},
 ]
