@@ -23,7 +23,7 @@ LAYERS = [
     {"models", "checkpoints.naming"},
     {"families"},
     {"equations", "specimens"},
-    {"views", "arguments", "machine", "properties"},
+    {"views", "arguments", "machine", "properties", "cancellation"},
     {"errors"},
 ]
 

@@ -8,6 +8,7 @@ import pytest
 import vesalius as vs
 from vesalius.analyses import long_traces
 from vesalius.analyses.long_traces import LongTrace
+from vesalius.cancellation import cancelled_by
 
 TEXTS = {
     "gpt": "He shook his head and said to the",
@@ -89,8 +90,8 @@ def test_what_watches_can_end_it_at_any_step_and_nothing_is_left_behind():
             raise Enough
 
     model = vs.load("gpt")
-    with pytest.raises(Enough):
-        LongTrace(model, [1, 2, 3], watch=watch)
+    with pytest.raises(Enough), cancelled_by(watch):
+        LongTrace(model, [1, 2, 3])
     assert len(steps) == 20
     LongTrace(model, [1, 2, 3])["mu[1,1]"]
     gc.collect()

@@ -23,9 +23,12 @@ import json, sys
 from pathlib import Path
 from vesalius.analyses import long_traces
 from vesalius.equations.tracing import Tracer
+from vesalius.explorer import runs
 from vesalius.explorer.server import explorer
 settings = json.loads(sys.argv[2])
 long_traces.LONG = settings.pop("long", long_traces.LONG)
+kept = settings.pop("kept", None)
+runs.BYTES, runs.ANSWERS = kept or runs.BYTES, kept or runs.ANSWERS
 faulty, record = settings.pop("faulty", ()), Tracer.record
 Tracer.record = lambda tracer, equation, value: record(
     tracer, equation, 1.01 * value if equation.name in faulty else value
@@ -44,13 +47,14 @@ class Served:
 
     port: int
     key: str
+    process: int = 0
 
     @classmethod
-    def at(cls, said: dict[str, Any]) -> "Served":
+    def at(cls, said: dict[str, Any], process: int = 0) -> "Served":
         """The server that says where it is, its token exchanged for the key."""
         place, token = f"http://127.0.0.1:{said['port']}/api/session", {"token": said["token"]}
         answer = httpx.post(place, json=token, timeout=SECONDS)
-        return cls(said["port"], answer.json()["key"])
+        return cls(said["port"], answer.json()["key"], process)
 
     @property
     def base(self) -> str:
@@ -82,7 +86,8 @@ class Served:
 def served_from(page: Path, **settings: Any) -> Iterator[Served]:
     """A server with settings.
 
-    ``long`` are the bytes from which a run keeps states alone, ``faulty`` names of equations that
+    ``long`` are the bytes from which a run keeps states alone, ``kept`` are those of all runs that
+    are kept, and of answers about them, ``faulty`` names of equations that
     give a hundredth more than they should, so that their terms do not make their values.
     """
     command = [sys.executable, "-c", SERVE, str(page), json.dumps(settings)]
@@ -90,7 +95,7 @@ def served_from(page: Path, **settings: Any) -> Iterator[Served]:
     try:
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())
-        yield Served.at(said)
+        yield Served.at(said, process.pid)
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)

@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from explorer.conftest import SECONDS
 
 import vesalius as vs
+from vesalius.cancellation import cancelled_by
 from vesalius.errors import SequenceTooLong
 from vesalius.explorer import reading
 from vesalius.explorer.answers import summary
@@ -20,7 +22,7 @@ from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.running import Wanted, _failed
 from vesalius.explorer.runs import Runs
-from vesalius.explorer.streaming import Events
+from vesalius.explorer.streaming import Events, attended
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.traces.trace import Trace
 
@@ -112,8 +114,8 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_layer(monkeypatch):
             seen.append(layer)
             stop.set()
 
-    with pytest.raises(Stopped):
-        runs.make("gpt", Asked(text=LONG), (), stop, Leaver())
+    with pytest.raises(Stopped), cancelled_by(stop):
+        runs.make("gpt", Asked(text=LONG), (), Leaver())
     assert seen == [0]
     assert runs.make("gpt", Asked(text=LONG)).again > 50
 
@@ -195,7 +197,7 @@ def test_work_ends_when_its_asker_leaves():
         assert len(sent) < 20_000, "nobody waits any more"
         await asyncio.sleep(0)
 
-    work = Events(endless, repr)({"type": "http"}, receive, send)
+    work = attended(Events(endless, repr), {"type": "http"}, b"", receive, send)
     with ThreadPoolExecutor(1) as pool:  # Playwright may have a loop of its own in this thread
         pool.submit(asyncio.run, work).result()
 
@@ -315,7 +317,8 @@ def test_work_that_nobody_waits_for_gives_way():
         entry.waiting = max(0, entry.waiting - 1)
 
     entry.waiting = 3
-    entry.give_way(watch)
+    with cancelled_by(watch):
+        entry.give_way()
     assert seen == [3, 2, 1]
 
 
@@ -369,11 +372,16 @@ found.run()
 def test_a_signal_ends_the_server_whatever_a_thread_computes(tmp_path, sent, code):
     (tmp_path / "index.html").write_text("")
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
         port = int(process.stdout.readline())
         with socket.create_connection(("127.0.0.1", port)) as opened:
             opened.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             assert process.stdout.readline() == "begun\n"
             for one in sent:
                 process.send_signal(one)
+                with suppress(ConnectionError):  # until the signal has come
+                    while True:
+                        socket.create_connection(("127.0.0.1", port)).close()
             assert process.wait(SECONDS) == code
+            assert process.stderr.read() == ""

@@ -2,18 +2,23 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import httpx
 import pytest
 from explorer.conftest import SECONDS, Served
+from fastapi.routing import APIRoute
 
-from vesalius.explorer.app import PAGE
+from vesalius.explorer.app import PAGE, application
+from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.sessions import HEADER, Sessions, WrongToken, sender
 
 READY = '.page[data-busy="no"]'
@@ -110,22 +115,102 @@ def test_another_user_who_reads_the_address_first_gets_nothing_from_the_server(c
     assert Served.at(said).key
 
 
+SPY = """
+import json, os, re, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+port, asked, seen = int(sys.argv[1]), json.loads(sys.argv[2]), set()
+for process in filter(str.isdecimal, os.listdir("/proc")):
+    for file in ("cmdline", "environ"):
+        try:
+            with open(f"/proc/{process}/{file}", "rb") as opened:
+                text = opened.read().decode(errors="replace")
+                seen.update(re.findall(r"(?<![\\w-])[\\w-]{32}(?![\\w-])", text, re.ASCII))
+        except OSError:
+            pass
+def answer(method, path, body="", more=""):
+    with socket.socket() as opened:
+        opened.connect(("127.0.0.1", port))
+        head = f"{method} {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n{more}"
+        head += f"Content-Length: {len(body)}\\r\\nConnection: close\\r\\n\\r\\n"
+        opened.sendall((head + body).encode())
+        return opened.makefile("rb").read().split()[1].decode()
+told = {}
+for key in ("", *sorted(seen)):
+    more = f"HEADER: {key}\\r\\n" if key else ""
+    for method, path in asked:
+        told[f"{method} {path} {key}"] = answer(method, path, more=more)
+    told[f"a session by {key}"] = answer("POST", "/api/session", json.dumps({"token": key}))
+print(json.dumps({"seen": sorted(seen), "told": told}))
+""".replace("HEADER", HEADER)
+BROWSER = "#!/bin/sh\ntail --pid=$PPID -f /dev/null\n"
+
+
+def arguments(file):
+    """Of a process that may have ended."""
+    with suppress(OSError):
+        return file.read_text().replace("\0", " ")
+    return ""
+
+
+def routes():
+    """Every route below /api/, as its method and a path of it."""
+    found = [one for one in application(Catalogue()).routes if isinstance(one, APIRoute)]
+    return [
+        (method, re.sub(r"\{[^}]*\}", "1", one.path))
+        for one in found
+        for method in one.methods
+        if one.path.startswith("/api/")
+    ]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root can be another user"
+)
+def test_another_user_who_reads_all_that_processes_show_gets_nothing_from_any_route(tmp_path):
+    """The server opens a browser, whose arguments hold a token."""
+    (tmp_path / "browser").write_text(BROWSER)
+    (tmp_path / "browser").chmod(0o700)
+    words = ["-m", "vesalius", "explore", "--port", "0"]
+    where = {**os.environ, "DISPLAY": ":0", "BROWSER": f"{tmp_path}/browser"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, *words], env=where, **pipes) as process:
+        try:
+            line = next(line for line in process.stdout if "token=" in line)
+            port = int(re.search(r":(\d+)/", line)[1])
+            spy = [sys.executable, "-c", SPY, str(port), json.dumps(routes())]
+            tokens = []
+            while not tokens:  # until the browser is there
+                shown = [arguments(file) for file in Path("/proc").glob("[0-9]*/cmdline")]
+                opened = rf"browser http://127.0.0.1:{port}/\?token=([\w-]+)"
+                tokens = re.findall(opened, " ".join(shown))
+            done = subprocess.run(spy, stdout=subprocess.PIPE, text=True, check=True)
+            found = json.loads(done.stdout)
+            assert tokens[0] in found["seen"]
+            assert len(found["told"]) > 40
+            assert {*found["told"].values()} == {"403"}
+            assert Served.at({"port": port, "token": tokens[0]}).key not in found["seen"]
+        finally:
+            process.terminate()
+
+
 def test_the_printed_address_a_reload_two_tabs_and_a_bookmark_show_the_page(browser, command):
     _, said = command
     context = browser.new_context()
     context.set_default_timeout(1000 * SECONDS)
     page = context.new_page()
     page.goto(said["address"])
+    page.wait_for_function("!location.search.includes('token')")
     page.wait_for_selector(READY)
-    assert "token" not in page.url
     page.reload()
     page.wait_for_selector(READY)
     bookmark = page.url
     for address in (bookmark, said["address"]):  # the second holds a token that was used
         other = context.new_page()
         other.goto(address)
+        other.wait_for_function("!location.search.includes('token')")
         other.wait_for_selector(READY)
-        assert "token" not in other.url
         other.get_by_text("%").first.wait_for()
     assert context.cookies() == []
     context.close()
@@ -145,6 +230,10 @@ def test_in_another_browser_a_used_address_says_where_a_new_one_is(browser, comm
     page.close()
 
 
+NAMES = (HEADER, "session", "token", "key", "vesalius", "csrftoken", "a" * 200)
+"""Of cookies besides many large ones; a server may choose any."""
+
+
 class Other(BaseHTTPRequestHandler):
     """Another server of this machine, which keeps what the browser sends and gives it cookies."""
 
@@ -153,8 +242,10 @@ class Other(BaseHTTPRequestHandler):
     def do_GET(self):
         self.seen.append(str(self.headers))
         self.send_response(200)
-        for k in range(60):
-            self.send_header("set-cookie", f"session{k}={'x' * 3000}; Path=/")
+        for k in range(55):
+            self.send_header("set-cookie", f"session{k}={'x' * 3000}; Path={self.path[2:]}")
+        for name in NAMES:
+            self.send_header("set-cookie", f"{name}=x; Path={self.path[2:]}")
         self.end_headers()
 
     def log_message(self, *_):
@@ -169,10 +260,14 @@ def test_another_server_of_this_machine_gets_no_key_and_locks_nobody_out(browser
         page = context.new_page()
         served.open(page)
         page.wait_for_selector(READY)
-        page.goto(f"http://127.0.0.1:{other.server_port}/")
+        for path in ("/api", "/gpt", "/"):  # a browser keeps 180 cookies of one host
+            page.goto(f"http://127.0.0.1:{other.server_port}/?{path}")
         other.shutdown()
         assert Other.seen
         assert served.key not in "".join(Other.seen)
+        kept = context.cookies()
+        assert len(kept) > 100
+        assert {*NAMES} <= {cookie["name"] for cookie in kept}
         page.goto(f"{served.base}/gpt/dissect#t=I%20am")
         page.wait_for_selector(READY)
         page.get_by_text("%").first.wait_for()

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TARGETS = (  # noqa: SIM905
     "safetensors configs tokenizers pickles keras recipes series images traces edits engines "
-    "sampling attribution saving tables tokens foreign commands"
+    "sampling attribution saving tables tokens foreign commands routes"
 ).split()
 PROPERTIES = "properties"
 KEPT = ROOT / "fuzz-findings"

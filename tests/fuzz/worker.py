@@ -16,6 +16,7 @@ from random import Random
 
 from fuzz import models, texts, watching
 from fuzz.commands import Commands
+from fuzz.routes import Routes
 from fuzz.targets import TARGETS, Target
 
 ALL: dict[str, type[Target]] = {
@@ -23,6 +24,7 @@ ALL: dict[str, type[Target]] = {
     **models.TARGETS,
     **texts.TARGETS,
     "commands": Commands,
+    "routes": Routes,
 }
 
 

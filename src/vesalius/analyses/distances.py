@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.analyses.alignment import Alignment
-from vesalius.equations import Step
+from vesalius.cancellation import check
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays
 from vesalius.model import Model
@@ -84,6 +84,7 @@ class Outcome:
 
 def distance(name: str, kind: str, place: Mapping[str, int], a: Array, b: Array) -> Distance:
     """The norm of b - a beside that of a; arrays that share their memory are not subtracted."""
+    check()
     if (a.ctypes.data, a.strides, a.shape) == (b.ctypes.data, b.strides, b.shape):
         norm = _norm(a)
         return Distance(name, kind, place, a.shape, 0.0, norm, 2 * norm)
@@ -146,16 +147,15 @@ def steps(
     found = [(s, both.cells(s)) for s in ours]
     left = {s.name: s.shape for s, cells in found if cells is None and both.name_in_b(s)}
     matched = {both.name_in_b(s) for s, cells in found if cells is not None}
-    extra = {s.name: s.shape for s in theirs if s.name not in matched | _unpaired(both, s)}
+    times = set(both.pairs.values())  # of b, that a has counterparts for
+    extra = {
+        s.name: s.shape
+        for s in theirs
+        if s.name not in matched and ("time" not in s.place or s.place["time"] - 1 in times)
+    }
     note_unequal("steps", left, extra, notes)
     notes += both.notes()
     return [distance(s.name, s.symbol, s.place, *cells) for s, cells in found if cells is not None]
-
-
-def _unpaired(both: Alignment, step: Step) -> set[str]:
-    """A step of b that is of a time that a has no counterpart for."""
-    alone = step.place.get("time", 0) - 1 not in both.pairs.values()
-    return {step.name} if "time" in step.place and alone else set()
 
 
 def _shapes(named: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:

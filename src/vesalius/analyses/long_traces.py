@@ -32,14 +32,12 @@ BYTES = 192 << 20
 LONG = 64 << 20
 """Bytes of scores, neurons and logits from which a text counts as long."""
 
-Watch = Callable[[], object]
-"""Called at every step; whatever it raises ends the computation."""
 Layered = Callable[[int, Array], object]
 """Called with each layer's number and state, that of the embeddings first."""
 
 
 def nobody(*_: object) -> None:
-    """For computations that nobody watches."""
+    """For computations that nobody is told of."""
 
 
 def is_long(model: Model, n: int) -> bool:
@@ -104,14 +102,13 @@ class Columns:
         return np.asarray(self[:, :], dtype)
 
 
-class Stopping:
-    """An editor of steps that sets cuts to zero, and asks at every step whether to go on."""
+class Cutting:
+    """An editor of steps that sets cuts to zero."""
 
-    def __init__(self, cuts: Collection[str], watch: Watch) -> None:
-        self.cuts, self.watch = cuts, watch
+    def __init__(self, cuts: Collection[str]) -> None:
+        self.cuts = cuts
 
     def edited(self, symbol: str, place: dict[str, int], value: Any) -> Any:
-        self.watch()
         return np.zeros_like(value) if name_of(symbol, place) in self.cuts else value
 
     def finish(self, passed: Collection[str]) -> None:
@@ -129,14 +126,12 @@ class States:
     def __del__(self) -> None:
         _LAYERS.forget(id(self))
 
-    def layer(
-        self, l: int, watch: Watch = nobody, only: Iterable[str] | None = None, known: Any = ()
-    ) -> Steps:
+    def layer(self, l: int, only: Iterable[str] | None = None, known: Any = ()) -> Steps:
         """The steps of a layer from the state below it; those of the embeddings for layer 0."""
         cuts = {name for name in self.cuts if layer_named(name) == l}
         end = f"H[{l}]"
         there = self.values | dict(known)
-        with tracing(only, edit=Stopping(cuts, watch), known=there, until={end}) as steps:
+        with tracing(only, edit=Cutting(cuts), known=there, until={end}) as steps:
             self.reading.run()
         return steps
 
@@ -150,24 +145,24 @@ class States:
             _LAYERS.put((id(self), l), found)
         return found[name]
 
-    def outputs(self, columns: list[int], watch: Watch = nobody) -> Steps:
+    def outputs(self, columns: list[int]) -> Steps:
         """What follows the last layer, for some columns."""
         many = len(columns)
         known = {name: value[:, columns] for name, value in self.values.items()}
         known["S"] = self.values["S"][:many, :many]
-        with tracing(known=known, edit=Stopping((), watch)) as steps:
+        with tracing(known=known) as steps:
             read(self.reading.model, [self.reading.ids[i] for i in columns]).run()
         return steps
 
-    def whole(self, watch: Watch = nobody) -> dict[str, Array]:
+    def whole(self) -> dict[str, Array]:
         """The steps that have one value for the whole text."""
-        ended = self.outputs(ends(len(self.reading.ids)), watch)
+        ended = self.outputs(ends(len(self.reading.ids)))
         found = {step.name: step.value for step in ended if np.ndim(step.value) == 1}
         if "h_bar" in found:  # of all columns, but without the logits of words
             model = self.reading.model
             symbols, family = model.config.symbols(), family_of(model.config)
             assert family.read_out is not None, "whoever labels texts can be read"
-            with tracing(edit=Stopping((), watch)) as steps:
+            with tracing() as steps:
                 family.read_out(model.parameters, self.values[f"H[{symbols['L']}]"], symbols)
             found |= {name: steps[name] for name in ("h_bar", "z")}
         return found
@@ -186,7 +181,6 @@ class LongTrace(Trace):
         given: str | Sequence[int] | tuple[str, str] | Encoded,
         cuts: Collection[str] = (),
         clean: "LongTrace | None" = None,
-        watch: Watch = nobody,
         layered: Layered = nobody,
     ) -> None:
         reading = read(model, given)
@@ -203,12 +197,12 @@ class LongTrace(Trace):
                     self._add(step)
             self.own = 0
         for l in range(first, sizes["L"] + 1):
-            found = self.held.layer(l, watch)
+            found = self.held.layer(l)
             for step in found:
                 self._add(step)
             self.again += len(found)
             layered(l, self[f"H[{l}]"])
-        self.followed = self._read_all(watch)
+        self.followed = self._read_all()
         """The probability of each token but the first, given those before it."""
         self.steps.passed = dict.fromkeys(self.steps.names())
         self.steps.edited = set(cuts)
@@ -232,13 +226,13 @@ class LongTrace(Trace):
                 self.held.values[step.name] = step.value
         self.steps.append(step)
 
-    def _read_all(self, watch: Watch) -> Array:
+    def _read_all(self) -> Array:
         """Read every column out once: the small steps are kept, and how likely each token was."""
         n, blocks, followed = len(self.ids), dict[str, list[Any]](), list[float]()
         kinds = Steps()
         for first in range(0, n, COLUMNS):
             columns = list(range(first, min(n, first + COLUMNS)))
-            found = self.held.outputs(columns, watch)
+            found = self.held.outputs(columns)
             if "Y_hat" in found.names():
                 pairs = [(self.ids[i + 1], i - first) for i in columns if i + 1 < n]
                 followed += [float(found["Y_hat"][pair]) for pair in pairs]
@@ -247,7 +241,7 @@ class LongTrace(Trace):
                     blocks.setdefault(step.name, []).append(step.value)
             kinds = kinds or found
         headed = any(np.ndim(step.value) == 1 for step in kinds)
-        ended = self.held.whole(watch) if headed else {}
+        ended = self.held.whole() if headed else {}
         for step in kinds:
             value: Any = blocks[step.name][0]
             if step.symbol in OUTPUTS:
@@ -265,7 +259,7 @@ class LongTrace(Trace):
         held = self.held
         return lambda columns: np.asarray(held.outputs(columns)[name])
 
-    def column_with(self, name: str, step: str, column: int, watch: Watch = nobody) -> Array:
+    def column_with(self, name: str, step: str, column: int) -> Array:
         """A column of the outputs with one step cut too, or with its cut taken back."""
         lowest = layer_of(self, name)
         other = States(self.held.reading, self.held.cuts ^ {name})
@@ -273,10 +267,10 @@ class LongTrace(Trace):
         for l in range(lowest, self.graph.layers + 1):
             known = self._heads(l, other.cuts) if l == lowest else {}
             end = f"H[{l}]"
-            other.values[end] = other.layer(l, watch, [end], known)[end]
+            other.values[end] = other.layer(l, [end], known)[end]
         if np.ndim(self[step]) == 1:
-            return np.asarray(other.whole(watch)[step])
-        return np.asarray(other.outputs([column], watch)[step][:, 0])
+            return np.asarray(other.whole()[step])
+        return np.asarray(other.outputs([column])[step][:, 0])
 
     def _heads(self, l: int, cuts: Collection[str]) -> dict[str, Array]:
         """The heads of a layer that other cuts leave as they are, or at zero."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
+from vesalius.cancellation import check
 from vesalius.equations import errata
 from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS, WRITTEN_AS
 from vesalius.equations.rules import Rule
@@ -289,6 +290,7 @@ def equation(
     def register(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+            check()
             if (open_tracer := tracer()) is None:
                 return function(*args, **kwargs)
             known: R | None = open_tracer.given(entry)

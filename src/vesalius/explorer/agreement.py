@@ -8,20 +8,23 @@ import io
 import os
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from vesalius import cancellation
 from vesalius.capabilities import predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
-from vesalius.explorer.answers import ASK
+from vesalius.explorer.answers import ASK, once
 from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
-from vesalius.explorer.streaming import Stop, attended
 from vesalius.families import family_of
 from vesalius.model import Model, load
 from vesalius.verification.agreement import TOLERANCE
@@ -30,40 +33,35 @@ HEAVY = 2 << 30
 """Bytes of weights from which on a model is not loaded a second time."""
 MANY = 1 << 22
 """Outputs from which on those of the last token are compared, and no others."""
-CHECK = ("check",)
 SECONDS = 0.2
 """How often the process is looked after."""
 
 
 def routes(app: FastAPI, runs: Runs) -> None:
     @app.get("/api/runs/{key}/check")
-    async def check(request: Request, key: str) -> Any:
-        def work(stop: Stop) -> Any:
-            run = runs.uncut(runs[key])
-            if CHECK not in run.answers:
-                run.answers[CHECK] = told(_answer(run, stop))
-            return run.answers[CHECK]
-
-        return JSONResponse(await attended(request, work), headers=ASK)
+    def check(key: str) -> Any:
+        run = runs.uncut(runs[key])
+        found = once(run, ("check",), lambda: told(_answer(run)))
+        return JSONResponse(found, headers=ASK)
 
 
-def _answer(run: Run, stop: Stop) -> dict[str, Any]:
+def _answer(run: Run) -> dict[str, Any]:
     """What was found, or why nothing was."""
     try:
-        return checked(run, stop)
+        return checked(run)
     except WrongKind as error:
         return {"peer": None, "why": str(error)}
 
 
-def checked(run: Run, stop: Stop) -> dict[str, Any]:
+def checked(run: Run) -> dict[str, Any]:
     """How far the outputs of a run without cuts are from those of other code."""
     model = run.trace.model
     assert model is not None
     if sum(array.nbytes for array in model.state.values()) > HEAVY:
         raise WrongKind("the model is too large to be loaded a second time; 'vesalius verify' does")
     network = find_spec("torch") is not None
-    theirs = _apart(run, stop) if network else _engine(model, run)
-    with run.entry.at_work(stop):
+    theirs = _apart(run) if network else _engine(model, run)
+    with run.entry.at_work():
         ours = {name: _same(run.trace[name], value) for name, value in theirs.items()}
     far = {name: np.abs(ours[name] - theirs[name].astype(np.float64)) for name in ours}
     most = {name: np.abs(value).max(initial=0) or 1.0 for name, value in theirs.items()}
@@ -100,23 +98,24 @@ def _input(run: Run) -> dict[str, Array]:
     return {"given": given} | ({} if segments is None else {"second": np.asarray(segments)})
 
 
-def _apart(run: Run, stop: Stop) -> dict[str, Array]:
+def _apart(run: Run) -> dict[str, Array]:
     """The network's outputs, from a process that ends where nobody waits for them."""
     sent = io.BytesIO()
     arrays: dict[str, Any] = {"names": np.array(run.trace.names()), **_input(run)}
     np.savez(sent, **arrays)
-    command = [sys.executable, "-m", __name__, run.entry.name]
+    command = [sys.executable, "-m", __name__, run.entry.name, str(os.getpid())]
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, **pipes) as process:
         given: bytes | None = sent.getvalue()
-        while process.returncode is None:
-            try:
-                found, said = process.communicate(given, SECONDS)
-            except subprocess.TimeoutExpired:
+        try:
+            while process.returncode is None:
+                with suppress(subprocess.TimeoutExpired):
+                    found, said = process.communicate(given, SECONDS)
                 given = None  # it has it
-                if stop:
-                    process.kill()
-        stop()
+                cancellation.check()
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode:
         last = said.decode(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
         raise WrongKind(f"the network could not be run: {last[0][:200]}")
@@ -142,10 +141,18 @@ def _engine(model: Model, run: Run) -> dict[str, Array]:
     return {step: mlm_logits(model, states).T}
 
 
+def _end_with(parent: int) -> None:
+    """End this process when the server has ended, by whatever."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS)
+    os._exit(1)
+
+
 def main() -> None:
     """Run the network of a model on what comes in, and give its outputs by the paper's symbols."""
     if hasattr(os, "nice"):
         os.nice(10)  # whoever uses the page comes first
+    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     import torch
 
     from vesalius.verification.peers import batch_of

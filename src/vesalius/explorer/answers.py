@@ -7,15 +7,12 @@ import numpy as np
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from vesalius.analyses.long_traces import Watch, nobody
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
 from vesalius.explorer import results
 from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
 
-MOST = 2000
-"""Answers about a run that are kept."""
 SMALL = 48
 """Rows and columns of a thumbnail."""
 LONGEST = 1 << 24
@@ -26,19 +23,16 @@ ASK = {"cache-control": "private, no-cache"}
 
 def once(run: Run, about: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """What was worked out before, or is now; for what reads the trace and runs no model."""
-    found = run.answers.get(about)
+    found = run.answers.get((run.key, *about))
     if found is None:
-        if len(run.answers) >= MOST:
-            run.answers.clear()
-        found = run.answers[about] = make()
+        found = make()
+        run.answers.put((run.key, *about), found)
     return found
 
 
-def at_work(
-    run: Run, about: tuple[Any, ...], make: Callable[[Run], Any], watch: Watch = nobody
-) -> Any:
+def at_work(run: Run, about: tuple[Any, ...], make: Callable[[Run], Any]) -> Any:
     """What runs the model, told as JSON: one at a time for each model, and once."""
-    with run.entry.at_work(watch):
+    with run.entry.at_work():
         return once(run, about, lambda: told(make(run)))
 
 

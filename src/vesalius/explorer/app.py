@@ -4,6 +4,7 @@ A run is posted and has a hash of its content for a name; all else is a GET belo
 Nothing is computed here but by the library.
 """
 
+import logging
 import mimetypes
 import re
 from collections.abc import Callable
@@ -36,10 +37,11 @@ from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.classes import classed
 from vesalius.explorer.running import add_runs, add_sampling
 from vesalius.explorer.runs import Run, Runs
-from vesalius.explorer.streaming import Stop, attended
+from vesalius.explorer.streaming import Stopped
 from vesalius.generation.sampling import Sampling
 from vesalius.traces.graph import arrayed
 
+_LOG = logging.getLogger("vesalius")
 PAGE = Path(__file__).parent / "page"
 FOREVER = "private, max-age=31536000, immutable"
 """For files of the page, whose names change with what they hold."""
@@ -60,6 +62,7 @@ def application(
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     runs = Runs(catalogue)
     app.add_exception_handler(VesaliusError, _said)
+    app.add_exception_handler(Stopped, _left)
     app.add_exception_handler(RequestValidationError, _misread)
     _models(app, catalogue)
     add_runs(app, catalogue, runs)
@@ -82,6 +85,12 @@ def _said(request: Request, error: Exception) -> Response:
     """The sentence of an exception; it is meant for whoever gave the input."""
     about = {"error": type(error).__name__, "message": str(error)}
     return JSONResponse(about, results.status_of(error))
+
+
+def _left(request: Request, error: Exception) -> Response:
+    """Nobody reads this; whoever looks for slow requests finds it in the log."""
+    _LOG.info("nobody waits any more for %s %s", request.method, request.url.path)
+    return Response(status_code=204)
 
 
 def _misread(request: Request, error: Exception) -> Response:
@@ -114,24 +123,13 @@ def _runs(app: FastAPI, runs: Runs) -> None:
         return JSONResponse(summary_of(runs, key, word, position), headers=ASK)
 
     @app.get("/api/runs/{key}/cuts")
-    async def cuts(
-        request: Request,
-        key: str,
-        layer: int,
-        word: int | None = None,
-        position: int | None = None,
-    ) -> Any:
-        def work(stop: Stop) -> list[Any]:
-            run, target, found = runs[key], meant(runs, key, word, position), []
-            for name in results.cuttable(run, layer):
-                run.entry.give_way(stop)
-                make = partial(
-                    results.effect, name=name, word=target, position=position, watch=stop
-                )
-                found.append(at_work(run, ("cut", name, target, position), make, stop))
-            return found
-
-        return JSONResponse(await attended(request, work), headers=ASK)
+    def cuts(key: str, layer: int, word: int | None = None, position: int | None = None) -> Any:
+        run, target, found = runs[key], meant(runs, key, word, position), []
+        for name in results.cuttable(run, layer):
+            run.entry.give_way()
+            make = partial(results.effect, name=name, word=target, position=position)
+            found.append(at_work(run, ("cut", name, target, position), make))
+        return JSONResponse(found, headers=ASK)
 
     @app.get("/api/runs/{key}/sources/{name}")
     def sources(key: str, name: str, word: int | None = None, position: int | None = None) -> Any:

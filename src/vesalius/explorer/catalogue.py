@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vesalius import equations as eq
-from vesalius.analyses.long_traces import Watch, nobody
+from vesalius.cancellation import check
 from vesalius.checkpoints import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
@@ -24,6 +24,8 @@ from vesalius.specimens import card, specimens
 from vesalius.training.callbacks import METRICS
 
 DEFAULT = "gpt"
+PATIENCE = 0.1
+"""Seconds after which whoever waits for a model sees whether that is still wanted."""
 
 
 class ModelChanged(VesaliusError):
@@ -51,23 +53,27 @@ class Entry:
         """How many want to work with it, the one that does among them."""
 
     @contextmanager
-    def at_work(self, watch: Watch = nobody) -> Iterator[Model]:
-        """The model, while nobody else works with it; ``watch`` raises where nobody wants it."""
+    def at_work(self) -> Iterator[Model]:
+        """The model, while nobody else works with it."""
         self.waiting += 1
         try:
-            with self.lock:
-                watch()
+            while not self.lock.acquire(timeout=PATIENCE):
+                check()
+            try:
+                check()
                 yield self._loaded()
+            finally:
+                self.lock.release()
         finally:
             self.waiting -= 1
 
-    def give_way(self, watch: Watch = nobody) -> None:
+    def give_way(self) -> None:
         """Before work that nobody waits for: whoever waits goes first.
 
         A lock alone would not do it: who releases it and asks at once gets it again.
         """
         while self.waiting:
-            watch()
+            check()
             time.sleep(0.001)
 
     def _loaded(self) -> Model:

@@ -6,6 +6,7 @@ the other, which is known as activation patching.
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from fastapi.responses import Response
 from vesalius.analyses import distances
 from vesalius.analyses.alignment import Alignment
 from vesalius.analyses.differences import TOLERANCE, same_words
-from vesalius.analyses.long_traces import LongTrace, Watch, nobody
+from vesalius.analyses.long_traces import LongTrace
 from vesalius.analyses.replaying import replayed
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind
@@ -23,7 +24,6 @@ from vesalius.explorer import results
 from vesalius.explorer.answers import as_bytes, as_json, as_values, meant, once
 from vesalius.explorer.heads import By, signed_picture
 from vesalius.explorer.runs import Run, Runs
-from vesalius.explorer.streaming import Stop, attended
 from vesalius.families import family_of
 
 KEPT = ("H", "C")
@@ -89,8 +89,7 @@ def routes(app: FastAPI, runs: Runs) -> None:
         return as_bytes(request, f"{key}-{other}/heads/{by}", made)
 
     @app.get(below + "/patches")
-    async def patches(
-        request: Request,
+    def patches(
         key: str,
         other: str,
         layer: int,
@@ -99,25 +98,21 @@ def routes(app: FastAPI, runs: Runs) -> None:
         position: int | None = None,
     ) -> Any:
         a, b = runs[key], runs[other]
-
-        def work(stop: Stop) -> list[Any]:
-            found, target = [], meant(runs, key, word, position)
-            for name in patchable(a, b, layer, kind):
-                with at_work(a, b, stop):  # others may ask in between
-                    about = ("patch", b.key, name, target, position)
-                    make = lambda name=name: effect(a, b, name, target, position)  # noqa: E731
-                    found.append(once(a, about, make))
-            return found
-
-        return as_json(await attended(request, work))
+        found, target = [], meant(runs, key, word, position)
+        for name in patchable(a, b, layer, kind):
+            with at_work(a, b):  # others may ask in between
+                about = ("patch", b.key, name, target, position)
+                make = partial(effect, a, b, name, target, position)
+                found.append(once(a, about, make))
+        return as_json(found)
 
 
 @contextmanager
-def at_work(a: Run, b: Run, watch: Watch = nobody) -> Iterator[None]:
+def at_work(a: Run, b: Run) -> Iterator[None]:
     """Both models, while nobody else works with them; always in the same order."""
     with ExitStack() as stack:
         for entry in sorted({a.entry, b.entry}, key=lambda entry: entry.key):
-            stack.enter_context(entry.at_work(watch))
+            stack.enter_context(entry.at_work())
         yield
 
 

@@ -3,6 +3,7 @@
 All numbers are those of ``analyses.gates``, ``unfold`` and runs with cuts.
 """
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from vesalius.analyses.unfolding import unfold
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
 from vesalius.explorer import results
-from vesalius.explorer.answers import as_bytes, as_json, once
+from vesalius.explorer.answers import as_bytes, as_json, at_work, once
 from vesalius.explorer.runs import Run, Runs
 
 EQUATIONS = {"p": 45, "k": 45, "q": 44, "r": 46, "d": 46, "c": 47, "s": 48, "h": 48}
@@ -83,11 +84,9 @@ def held(found: Gates, unit: int) -> str:
 
 def _effect(run: Run, name: str, word: int | None, position: int | None) -> float:
     """What the target's probability would be with the unit held at zero as well."""
-    about = ("cut", name, word, position)
-    if about not in run.answers:
-        with run.entry.at_work():  # one at a time, and others may ask in between
-            run.answers[about] = results.effect(run, name, word, position)
-    return float(run.answers[about]["probability"])
+    make = partial(results.effect, name=name, word=word, position=position)
+    found = at_work(run, ("cut", name, word, position), make)  # others may ask in between
+    return float(found["probability"])
 
 
 def told(run: Run, layer: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from vesalius.explorer.sessions import HEADER, Sessions, WrongToken, sender
+from vesalius.explorer.streaming import attended
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -81,19 +82,21 @@ class Guard:
                 raise Refused(408, "the request took too long to arrive") from None
             if scope["path"] == SESSION:
                 return await self._open(scope, body, send)
-            await self._answer(scope, _again(body, receive), send)
+            await self._answer(scope, body, receive, send)
         except Refused as refused:
             await _refuse(send, refused)
 
-    async def _answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, scope: MutableMapping[str, Any], body: bytes, receive: Receive, send: Send
+    ) -> None:
         """The application's answer; the page's own files are at hand and wait for nothing."""
         if not scope["path"].startswith("/api/"):
-            return await self.app(scope, receive, send)
+            return await attended(self.app, scope, body, receive, send)
         if self.busy >= AT_ONCE:
             raise Refused(503, "too many requests at once", (b"retry-after", b"1"))
         self.busy += 1
         try:
-            await self.app(scope, receive, send)
+            await attended(self.app, scope, body, receive, send)
         finally:
             self.busy -= 1
 
@@ -196,16 +199,6 @@ async def _body(scope: MutableMapping[str, Any], receive: Receive) -> bytes:
     if size > most:
         raise too_long
     return b"".join(chunks)
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The body for the application, and whatever comes after it."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return again
 
 
 def _with_headers(send: Send) -> Send:

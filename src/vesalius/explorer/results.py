@@ -8,7 +8,7 @@ import numpy as np
 from vesalius.analyses import lens as lenses
 from vesalius.analyses import targets
 from vesalius.analyses.attribution import Attribution, attribute
-from vesalius.analyses.long_traces import LongTrace, Watch, nobody
+from vesalius.analyses.long_traces import LongTrace
 from vesalius.analyses.replaying import replayed
 from vesalius.analyses.targets import Target, find, words
 from vesalius.analyses.unfolding import unfold
@@ -264,16 +264,14 @@ def cuttable(run: Run, layer: int) -> list[str]:
     return [step.name for step in steps if step.place.get("layer") == layer]
 
 
-def effect(
-    run: Run, name: str, word: int | None, position: int | None, watch: Watch = nobody
-) -> dict[str, Any]:
+def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:
     """What the target and its probability would be with this step cut as well.
 
     Where the step is cut already, the two are told without that cut.
     """
     target = target_of(run, word, position)
     if isinstance(run.trace, LongTrace):
-        column = run.trace.column_with(name, target.step, target.column, watch)
+        column = run.trace.column_with(name, target.step, target.column)
         odds, row = softmax(column.astype(np.float64)), target.cells[0][0][0]
         return {"name": name, "probability": float(odds[row]), "value": float(column[row])}
     after = replayed(run.trace, set(run.cuts) ^ {name}, {name}, run.edits())[target.step]

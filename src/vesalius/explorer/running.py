@@ -19,7 +19,7 @@ from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked, limit_of
 from vesalius.explorer.runs import Run, Runs, Told, UnknownRun
-from vesalius.explorer.streaming import Events, Stop, Tell, attended
+from vesalius.explorer.streaming import Events, Stop, Tell
 from vesalius.families import family_of
 from vesalius.generation.decoding import generate
 from vesalius.generation.sampling import Draw, Sampling
@@ -101,20 +101,18 @@ def add_runs(app: FastAPI, catalogue: Catalogue, runs: Runs) -> None:
     under_way: dict[str, Stop] = {}
 
     @app.post("/api/runs")
-    async def post(request: Request, wanted: Wanted) -> Any:
+    def post(request: Request, wanted: Wanted) -> Any:
         asked, more = wanted.asked, (wanted.patches, wanted.source)
         if EVENTS not in request.headers.get("accept", ""):
-            make = lambda stop: runs.make(wanted.model, asked, wanted.cuts, stop, None, *more)  # noqa: E731
             try:
-                run = await attended(request, make)
+                return _made(runs.make(wanted.model, asked, wanted.cuts, None, *more))
             except SequenceTooLong as error:
                 return JSONResponse(_failed(runs, wanted, error), 422)
-            return _made(run) if run is not None else Response(status_code=204)
 
         def work(tell: Tell, stop: Stop) -> None:
             page = Page(tell, stop, under_way)
             try:
-                run = runs.make(wanted.model, asked, wanted.cuts, stop, page, *more)
+                run = runs.make(wanted.model, asked, wanted.cuts, page, *more)
                 if stop:  # which came too late to end it
                     runs.forget(run.key)
                 else:
@@ -165,7 +163,7 @@ def add_sampling(app: FastAPI, runs: Runs) -> None:
         how.sampling()
 
         def work(tell: Tell, stop: Stop) -> None:
-            with run.entry.at_work(stop) as model:
+            with run.entry.at_work() as model:
                 ids = run.trace.ids[: _last(run, how) + 1]
                 tell("begun", {"before": _before(model, run, how)})
                 found = generate(

@@ -3,19 +3,18 @@
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 from vesalius import __version__
 from vesalius.analyses.alignment import Alignment
-from vesalius.analyses.long_traces import Layered, LongTrace, Watch, is_long, nobody
+from vesalius.analyses.long_traces import Layered, LongTrace, is_long, nobody
 from vesalius.analyses.replaying import with_cuts
 from vesalius.equations.parameters import Array
 from vesalius.errors import VesaliusError, WrongKind
 from vesalius.explorer.catalogue import Catalogue, Entry, ModelChanged
+from vesalius.explorer.keeping import LEAST, Kept, weight
 from vesalius.explorer.reading import Asked, What, what
 from vesalius.explorer.uploads import Uploads
 from vesalius.model import Model
@@ -24,7 +23,12 @@ from vesalius.traces.edits.values import Edit
 from vesalius.traces.trace import Trace
 
 BYTES = 512 << 20
-"""Of the steps of all runs that are kept; the one least lately asked for goes first."""
+"""Of all runs that are kept, with the checkpoints that they are of."""
+ANSWERS = 64 << 20
+"""Of what was asked about them before."""
+
+
+Answers = Kept[tuple[Any, ...], Any]
 
 
 class UnknownRun(VesaliusError):
@@ -52,8 +56,8 @@ class Run:
     """The run that patches are taken from."""
     edition: int = 0
     """Of the model's files that it was computed from."""
-    answers: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    """What was asked about it before."""
+    answers: "Answers" = field(default_factory=lambda: Kept(ANSWERS, weight))
+    """What was asked about runs before, by the run's key and the question."""
 
     @property
     def edited(self) -> bool:
@@ -67,9 +71,11 @@ class Run:
 
     @property
     def size(self) -> int:
+        """The bytes of its steps, and of the run that some are taken from."""
         if isinstance(self.trace, LongTrace):
             return self.trace.own
-        return sum(step.value.nbytes for step in self.trace.steps)
+        own = sum(LEAST + int(step.value.nbytes) for step in self.trace.steps)
+        return own + (0 if self.source is None else self.source.size)
 
 
 class Runs:
@@ -77,25 +83,22 @@ class Runs:
 
     def __init__(self, catalogue: Catalogue | Mapping[str, Entry]) -> None:
         self.catalogue, self.uploads = catalogue, Uploads()
-        self._runs: OrderedDict[str, Run] = OrderedDict()
-        self._lock = Lock()
+        self.answers: Answers = Kept(ANSWERS, weight)
+        self._runs: Kept[str, Run] = Kept(BYTES, lambda run: run.size, 2, _of_models)
 
     def __getitem__(self, key: str) -> Run:
-        with self._lock:
-            run = self._runs.get(key)
-            if run is None:
-                raise UnknownRun("this run is not kept here; post what it reads again")
-            if run.edition != run.entry.edition:
-                raise ModelChanged(run.entry.title)
-            self._runs.move_to_end(key)
-            return run
+        run = self._runs.get(key)
+        if run is None:
+            raise UnknownRun("this run is not kept here; post what it reads again")
+        if run.edition != run.entry.edition:
+            raise ModelChanged(run.entry.title)
+        return run
 
     def make(
         self,
         model: str,
         asked: Asked,
         cuts: Sequence[str] = (),
-        watch: Watch = nobody,
         told: "Told | None" = None,
         patches: Sequence[str] = (),
         source: str | None = None,
@@ -108,17 +111,17 @@ class Runs:
         if patches and other is None:
             raise WrongKind("patches are values of another run; say its id as the source")
         entry = self.catalogue[model]
-        with entry.at_work(watch) as loaded:
+        with entry.at_work() as loaded:
             read = what(loaded, asked, self.uploads)
             told = told or Told()
             digest = entry.digest(loaded)
             key, clean = (key_of(digest, read.key, some) for some in (_sorted(cuts), ()))
             told.begun(key, clean, loaded, read.ids)
-            found = self._one(entry, loaded, read, (), watch, told.layered)
+            found = self._one(entry, loaded, read, (), told.layered)
             if not cuts and not patches:
                 return found
             more = (_sorted(patches), other) if other is not None else ((), None)
-            return self._one(entry, loaded, read, _sorted(cuts), watch, told.layered, *more)
+            return self._one(entry, loaded, read, _sorted(cuts), told.layered, *more)
 
     def uncut(self, run: Run) -> Run:
         """The same run without its cuts, kept or made anew."""
@@ -131,7 +134,6 @@ class Runs:
         model: Model,
         read: What,
         cuts: tuple[str, ...],
-        watch: Watch = nobody,
         layered: Layered = nobody,
         patches: tuple[str, ...] = (),
         source: Run | None = None,
@@ -139,18 +141,16 @@ class Runs:
         taken_from = tuple(f"{name} of {source.key}" for name in patches if source is not None)
         digest = entry.digest(model)
         key, clean = (key_of(digest, read.key, some) for some in ((*cuts, *taken_from), ()))
-        with self._lock:
-            known = self._runs.get(key)
-            if known is not None and known.edition == entry.edition:
-                self._runs.move_to_end(key)
-                return known
+        known = self._runs.get(key)
+        if known is not None and known.edition == entry.edition:
+            return known
         begun = time.perf_counter()
         if is_long(model, len(read.ids)):
             if source is not None:
                 raise WrongKind("this text is too long for values to be taken from another run")
             before = self[clean].trace if cuts else None
             assert before is None or isinstance(before, LongTrace)
-            trace: Trace = LongTrace(model, read.given, cuts, before, watch, layered)
+            trace: Trace = LongTrace(model, read.given, cuts, before, layered)
             again = trace.again  # type: ignore[attr-defined]
         elif cuts or source is not None:
             before = self[clean].trace
@@ -160,20 +160,21 @@ class Runs:
             trace = dissect(model, read.given, edit=read.edit)
             again = len(trace)
         taken = 1000 * (time.perf_counter() - begun)
-        run = Run(
-            key, entry, trace, cuts, taken, again, clean, read, patches, source, entry.edition
-        )
-        with self._lock:
-            self._runs[key] = run
-            total = sum(one.size for one in self._runs.values())
-            while total > BYTES and len(self._runs) > 2:
-                total -= self._runs.popitem(last=False)[1].size
+        of = (patches, source, entry.edition, self.answers)
+        run = Run(key, entry, trace, cuts, taken, again, clean, read, *of)
+        self._runs.put(key, run)
         return run
 
     def forget(self, key: str) -> None:
-        with self._lock:
-            if self._runs.pop(key, None) is None:
-                raise UnknownRun("this run is not kept here; there is nothing to forget")
+        if self._runs.pop(key) is None:
+            raise UnknownRun("this run is not kept here; there is nothing to forget")
+
+
+def _of_models(runs: Sequence[Run]) -> int:
+    """Bytes of the checkpoints that runs are of; models of the list are loaded anyway."""
+    models = {run.entry: run.trace.model for run in runs if "@" in run.entry.key}
+    states = [model.state for model in models.values() if model is not None]
+    return sum(int(array.nbytes) for state in states for array in state.values())
 
 
 class Told:

@@ -38,14 +38,16 @@ GRACE = 1.0
 
 
 class Prompt(uvicorn.Server):
-    """A server that ends soon after it is told to, whatever a thread still computes."""
+    """A server that ends soon after it is told to, and at once when it is told again, whatever a
+    thread still computes."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if not self.should_exit:
-            code = 0 if sig == signal.SIGINT else 128 + sig
-            timer = threading.Timer(GRACE, os._exit, (code,))
-            timer.daemon = True
-            timer.start()
+        code = 0 if sig == signal.SIGINT else 128 + sig
+        if self.should_exit:
+            os._exit(code)
+        timer = threading.Timer(GRACE, os._exit, (code,))
+        timer.daemon = True
+        timer.start()
         super().handle_exit(sig, frame)
 
 
@@ -145,18 +147,24 @@ def explorer(
     listening = _listen(host, port)
     port = int(listening.getsockname()[1])
     sessions = Sessions()
-    settings = uvicorn.Config(
-        Guard(application(catalogue, page, trainings), port, sessions, seconds, exposed),
+    guard = Guard(application(catalogue, page, trainings), port, sessions, seconds, exposed)
+    server = Prompt(configured(guard, seconds))
+    return Explorer(server, listening, host, port, sessions, catalogue, exposed)
+
+
+def configured(guard: Guard, seconds: float) -> uvicorn.Config:
+    """How requests are read; slow senders are cut after some ``seconds``."""
+    return uvicorn.Config(
+        guard,
         http=impatient(seconds),
         h11_max_incomplete_event_size=HEAD,
-        log_level="warning",
+        log_level="error",  # what is no request is answered with 400, and is no news
         access_log=False,
         server_header=False,
         proxy_headers=False,
         lifespan="off",
         ws="none",
     )
-    return Explorer(Prompt(settings), listening, host, port, sessions, catalogue, exposed)
 
 
 def _address(host: str, expose: bool) -> Address:

@@ -1,6 +1,6 @@
 """Work for somebody who may leave: server-sent events while it goes on, and an end when they do.
 
-The work runs on a thread of its own and asks at every step whether anybody still waits.
+The work runs on a thread of its own, which asks at every step whether anybody still waits.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from threading import Event
 from typing import Any
 
-from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from vesalius.cancellation import cancelled_by
 from vesalius.errors import VesaliusError
 
 Tell = Callable[[str, Any], None]
@@ -41,22 +41,33 @@ class Stop:
             raise Stopped
 
 
-async def attended(request: Request, work: Callable[[Stop], Any]) -> Any:
-    """The result of work, or None where the asker left before it was done."""
-    stop = Stop()
-    leaving = asyncio.ensure_future(_left(request.receive, stop))
+async def attended(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    """An application's answer, whose work ends at its next step when its asker leaves.
+
+    The body has been read already; ``scope["stop"]`` ends the work, too.
+    """
+    stop, left = Stop(), asyncio.Event()
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def leave() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        stop.set()
+        left.set()
+
+    async def again() -> Message:
+        if waiting:
+            return waiting.pop()
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    leaving = asyncio.ensure_future(leave())
     try:
-        return await run_in_threadpool(work, stop)
-    except Stopped:
-        return None
+        with cancelled_by(stop):
+            await app({**scope, "stop": stop}, again, send)
     finally:
+        stop.set()
         leaving.cancel()
-
-
-async def _left(receive: Receive, stop: Stop) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    stop.set()
 
 
 class Events(Response):
@@ -68,25 +79,25 @@ class Events(Response):
         self,
         work: Callable[[Tell, Stop], None],
         failed: Callable[[VesaliusError], dict[str, Any]],
-        stop: Stop | None = None,
     ) -> None:
-        self.work, self.failed, self.stop = work, failed, stop or Stop()
+        self.work, self.failed = work, failed
         self.status_code, self.background, self.body = 200, None, b""
         self.init_headers({"cache-control": "no-store", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop, waiting = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
+        stop: Stop = scope["stop"]
 
         def put(item: bytes | None) -> None:
             loop.call_soon_threadsafe(waiting.put_nowait, item)
 
         def tell(name: str, about: Any) -> None:
-            self.stop()
+            stop()
             put(f"event: {name}\ndata: {json.dumps(about)}\n\n".encode())
 
         def run() -> None:
             try:
-                self.work(tell, self.stop)
+                self.work(tell, stop)
             except Stopped:
                 pass
             except VesaliusError as error:
@@ -96,15 +107,13 @@ class Events(Response):
 
         headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        leaving = asyncio.ensure_future(_left(receive, self.stop))
         working = asyncio.ensure_future(run_in_threadpool(run))
         try:
             async for chunk in _taken(waiting):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            self.stop.set()
-            leaving.cancel()
+            stop.set()
             await asyncio.shield(working)
 
 

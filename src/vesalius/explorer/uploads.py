@@ -5,15 +5,14 @@ What a file is follows from its first bytes, never from the name that it came wi
 
 import hashlib
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import Any
 
 from vesalius.data.inputs import FILES, Input, read_inputs, read_pixels
 from vesalius.errors import EmptySequence, VesaliusError, WrongKind
+from vesalius.explorer.keeping import Kept
 from vesalius.families import family_of
 from vesalius.model import Model
 
@@ -50,8 +49,7 @@ class Uploads:
     """The files that are kept, by their hashes."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[str, Upload] = OrderedDict()
-        self._lock = Lock()
+        self._held: Kept[str, Upload] = Kept(BYTES, lambda upload: len(upload.data))
 
     def add(self, data: bytes, name: str = "") -> Upload:
         """Keep a file; the same bytes are the same file, whatever it is called."""
@@ -59,20 +57,14 @@ class Uploads:
             raise EmptySequence("the file is empty; expected a picture or a series")
         name = re.sub(r"[^\w. -]", "_", Path(name).name)[-NAMED:] or "the file"
         found = Upload(hashlib.sha256(data).hexdigest()[:24], name, data)
-        with self._lock:
-            self._held[found.key] = found
-            self._held.move_to_end(found.key)
-            total = sum(len(one.data) for one in self._held.values())
-            while total > BYTES and len(self._held) > 1:
-                total -= len(self._held.popitem(last=False)[1].data)
+        self._held.put(found.key, found)
         return found
 
     def __getitem__(self, key: str) -> Upload:
-        with self._lock:
-            if key not in self._held:
-                raise UnknownUpload("this file is not kept here any more; choose it once again")
-            self._held.move_to_end(key)
-            return self._held[key]
+        found = self._held.get(key)
+        if found is None:
+            raise UnknownUpload("this file is not kept here any more; choose it once again")
+        return found
 
     def read(self, model: Model, key: str, invert: bool = False) -> list[Input]:
         """What a file holds, ready for a model; a complaint calls the file by its own name."""

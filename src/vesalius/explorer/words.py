@@ -1,7 +1,5 @@
 """What the room of words asks: points, neighbours, words in context, and texts cut into tokens."""
 
-from collections import OrderedDict
-from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,14 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from vesalius.analyses.words import Projection, contexts, neighbours, project, tokens
 from vesalius.errors import ImpossibleSetting, VesaliusError
 from vesalius.explorer.catalogue import Catalogue
+from vesalius.explorer.keeping import Kept, weight
 from vesalius.explorer.results import told
 from vesalius.explorer.runs import Runs
 from vesalius.model import Model, folder_of
 from vesalius.tasks.embedding import DISTANCES
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 
-KEPT = 16
-"""Projections that are kept."""
+BYTES = 1 << 26
+"""Of the projections that are kept."""
 SHOWN = 600
 """Tokens of a text that are told for each tokenizer; all are counted."""
 KINDS = ("begins a word", "with a capital", "within a word", "signs and digits", "special")
@@ -38,22 +37,16 @@ class Points:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._found: OrderedDict[tuple[Any, ...], Projection] = OrderedDict()
-        self._lock = Lock()
+        self._found: Kept[tuple[Any, ...], Projection] = Kept(BYTES, weight)
 
     def of(self, key: str, axes: tuple[tuple[int, int], ...]) -> Projection:
         entry = self.catalogue[key]
         with entry.at_work() as model:
             about = (entry.digest(model), axes)
-            with self._lock:
-                if about in self._found:
-                    self._found.move_to_end(about)
-                    return self._found[about]
-            found = project(model, *axes)
-            with self._lock:
-                self._found[about] = found
-                if len(self._found) > KEPT:
-                    self._found.popitem(last=False)
+            found = self._found.get(about)
+            if found is None:
+                found = project(model, *axes)
+                self._found.put(about, found)
             return found
 
 

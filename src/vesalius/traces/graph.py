@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vesalius.cancellation import check
 from vesalius.equations import Step, Steps
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import SEGMENTS, Operand
@@ -50,6 +51,7 @@ class Graph:
 
     def rule(self, step: Step) -> Rule:
         """The rule of a step's symbol."""
+        check()
         equation = step.equation
         if not equation.rules:
             raise UnknownStep(f"{step.name} cannot be unfolded: {equation.name} has no rule")
