@@ -23,7 +23,7 @@ LAYERS = [
     {"models", "checkpoints.naming"},
     {"families"},
     {"equations", "specimens"},
-    {"views", "arguments", "extras", "machine"},
+    {"views", "arguments", "extras", "machine", "preparation"},
     {"errors"},
 ]
 

@@ -6,10 +6,10 @@ import pytest
 from vesalius.baselines import arrays
 from vesalius.baselines.arrays import by_pixels, nearest_series
 from vesalius.baselines.baseline import chosen
-from vesalius.data.batches import Scaling
 from vesalius.data.images import Images
 from vesalius.data.series import Series
 from vesalius.errors import UnusableData
+from vesalius.preparation import Scaling
 
 
 def test_bright_and_dark_images_are_told_apart(rng):

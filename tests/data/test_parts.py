@@ -5,7 +5,6 @@ import os
 import pytest
 
 from vesalius.data import answers, parts, registry, tagging, texts, timelines
-from vesalius.data.batches import Scaling
 from vesalius.data.parts import held_out_images, held_out_series, image_parts, series_parts
 from vesalius.data.settings import (
     AnswerData,
@@ -17,6 +16,7 @@ from vesalius.data.settings import (
 )
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
+from vesalius.preparation import Scaling
 from vesalius.training import read_recipe
 from vesalius.training.recipes import recipes
 

@@ -74,13 +74,13 @@ def test_a_forecast_is_the_networks_in_the_series_own_units(outcome, table, tmp_
     model = outcome.model
     found = vs.forecast(model, table)
     kept = model.preprocessing
-    mean, std = np.array(kept["mean"]), np.array(kept["std"])
+    mean, std = np.array(kept.mean), np.array(kept.std)
     values = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2))
     with torch.no_grad():
         seen = torch.tensor((values[-12:] - mean) / std, dtype=torch.float32)
         network = model.network(seen[None])[0].numpy()
     np.testing.assert_allclose(found.values, network * std + mean, rtol=1e-4)
-    half = np.array(kept["intervals"]["0.9"]) * std
+    half = np.array(kept.intervals["0.9"]) * std
     np.testing.assert_allclose(found.upper - found.values, half, rtol=1e-6)
     np.testing.assert_allclose(found.values - found.lower, half, rtol=1e-6)
     assert found.channels == ("high", "low")
@@ -137,7 +137,7 @@ def test_a_dissection_reads_a_file_as_a_forecast_does(outcome, table, tmp_path):
     (_, *names), *rows = (line.split(",") for line in table.read_text().splitlines())
     lines = [f"{names[c]},{row[0]},{row[c + 1]}" for c in (1, 0) for row in rows]
     long.write_text("\n".join(["unique_id,ds,y", *lines]))
-    mean, std = (np.array(model.preprocessing[name]) for name in ("mean", "std"))
+    mean, std = map(np.array, (model.preprocessing.mean, model.preprocessing.std))
     expected = (vs.forecast(model, table).values - mean) / std
     values = np.loadtxt(table, delimiter=",", skiprows=1, usecols=(1, 2)).T
     for given in (table, long, values):

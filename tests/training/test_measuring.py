@@ -121,8 +121,8 @@ def test_without_scikit_learn_loss_and_accuracy_are_left(runs, tmp_path, monkeyp
 def test_a_baseline_that_cannot_be_fitted_says_why(runs, tmp_path):
     outcome, recipe = runs("gpt2 classes")
     model = outcome.model
-    kept = model.preprocessing["recipe"]
-    del model.preprocessing["recipe"]
+    kept = model.preprocessing.recipe
+    model.preprocessing = model.preprocessing.change(recipe=None)
     other = tmp_path / "other.jsonl"
     other.write_text('{"text": "lost card", "label": "card"}\n{"text": "app", "label": "app"}\n')
     found = evaluate(model, str(other), baseline=True)
@@ -131,7 +131,7 @@ def test_a_baseline_that_cannot_be_fitted_says_why(runs, tmp_path):
         "no data",
     )
     changed = {**kept, "data": {**kept["data"], "corpus": str(other), "split": 0.5}}
-    model.preprocessing["recipe"] = changed
+    model.preprocessing = model.preprocessing.change(recipe=changed)
     (note,) = evaluate(model, str(other), baseline=True).notes
     assert note == f"no baseline: {other} has changed since the model was trained on it"
     with pytest.raises(WrongKind, match="no simple method to compare models of the next token"):

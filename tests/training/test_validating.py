@@ -305,8 +305,8 @@ def test_a_table_is_cut_into_windows_of_which_the_last_in_time_validate(tmp_path
     assert outcome.model.config.context == 10
     kept = json.loads((outcome.folder / "model/preprocessing.json").read_text())
     rows = np.loadtxt(file, delimiter=",", skiprows=1, usecols=(1, 2)).astype(np.float32)
-    assert kept["mean"] == pytest.approx(rows[:90].mean(axis=0), rel=1e-5)
-    assert kept["std"] == pytest.approx(rows[:90].std(axis=0), rel=1e-5)
+    assert kept.mean == pytest.approx(rows[:90].mean(axis=0), rel=1e-5)
+    assert kept.std == pytest.approx(rows[:90].std(axis=0), rel=1e-5)
     last = tmp_path / "last.csv"
     lines = Path(file).read_text().splitlines()
     last.write_text("\n".join([lines[0], *lines[91:]]) + "\n")
@@ -585,7 +585,7 @@ def test_the_regression_head_is_trained_on_the_targets_of_ts_files(tmp_path):
     assert (found.examples, found.part) == (20, "Means_TEST.ts")
     spread = read_ts(tmp_path / "means" / "Means_TEST.ts").targets.std()
     assert found.numbers["root_mean_squared_error"] < spread / 3
-    units = model.preprocessing["target_std"] ** 2
+    units = model.preprocessing.target_std**2
     error = outcome.valid["loss"] * units
     assert found.numbers["mean_squared_error"] == pytest.approx(error, rel=1e-5)
     whole = evaluate(model, str(tmp_path / "means" / "Means_TRAIN.ts"))
@@ -596,10 +596,10 @@ def test_the_network_s_number_is_the_z_score_of_the_target(tmp_path):
     outcome = train(regression(tmp_path / "means"), tmp_path / "run")
     model, test = outcome.model, read_ts(tmp_path / "means" / "Means_TEST.ts")
     kept = model.preprocessing
-    scaled = (np.stack(test.values) - kept["mean"]) / kept["std"]
+    scaled = (np.stack(test.values) - kept.mean) / kept.std
     with torch.no_grad():
         found = model.network(torch.tensor(scaled, dtype=torch.float32)).numpy()[:, 0]
-    off = found * kept["target_std"] + kept["target_mean"] - test.targets
+    off = found * kept.target_std + kept.target_mean - test.targets
     measured = evaluate(model, str(tmp_path / "means")).numbers["mean_squared_error"]
     assert measured == pytest.approx((off**2).mean(), rel=1e-4)
 

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 
 from vesalius.baselines.baseline import Baseline, chosen, fitting
-from vesalius.data.batches import Scaling
 from vesalius.data.images import Images
 from vesalius.data.series import PaddedSeries, Series
 from vesalius.equations.parameters import Array
@@ -14,6 +13,7 @@ from vesalius.errors import UnusableData
 from vesalius.extras import require
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.values import ValuePredictions
+from vesalius.preparation import Scaling
 
 STRENGTHS = (0.01, 0.1, 1.0)
 """Inverse regularisation strengths to choose from, for z-scored pixels."""

@@ -12,9 +12,10 @@ from jaxtyping import Int
 from numpy import ndarray as Array
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, Bucketed, Rows, Scaling
+from vesalius.data.batches import Batch, Bucketed, Rows
 from vesalius.data.labelled import LabelledTexts, class_weights
 from vesalius.errors import EmptySequence, ImpossibleSetting
+from vesalius.preparation import Scaling
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray as Array
 
-from vesalius.data.preprocessing import unfitting
 from vesalius.errors import ImpossibleSetting
+from vesalius.preparation import Preparation
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """The shares that models keep intervals for."""
@@ -34,10 +34,10 @@ def conformal(sizes: Float[Array, "windows horizon C"]) -> dict[str, Any]:
 
 
 def half_width(
-    kept: Mapping[str, Any], level: float, horizon: int, channels: int
+    kept: Preparation, level: float, horizon: int, channels: int
 ) -> Float[Array, "horizon C"] | None:
     """Half the width of a model's intervals, in scaled units; None where it keeps none."""
-    intervals = kept.get("intervals")
+    intervals = kept.intervals
     if not intervals:
         return None
     found = intervals.get(str(level)) if isinstance(intervals, Mapping) else None
@@ -50,5 +50,5 @@ def half_width(
     except (TypeError, ValueError):
         widths = np.zeros(0)
     if widths.ndim != 2 or len(widths) < horizon or widths.shape[1] != channels:
-        raise unfitting(f"intervals of {horizon} time steps and {channels} channels", {})
+        raise kept.unfitting(f"intervals of {horizon} time steps and {channels} channels", "none")
     return widths[:horizon]

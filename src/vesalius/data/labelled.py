@@ -72,7 +72,7 @@ class LabelledTexts:
 
 
 def read_labelled(
-    file: str,
+    table: Table,
     data: LabelledData,
     kind: str,
     names: Sequence[str] | None = None,
@@ -83,7 +83,6 @@ def read_labelled(
     ``names`` are the labels that are known already: another one is refused. Of a file with parts,
     ``role`` takes those to "train", to "valid" or to "test" on.
     """
-    table = read_table(file)
     table = (role and table.part(role)) or table
     texts = _texts(table, data.text)
     seconds = None if data.second is None else _texts(table, data.second)
@@ -111,34 +110,34 @@ def read_labelled(
     return LabelledTexts(table.name, texts, seconds, labels, known, groups)
 
 
-def labelled_parts(data: LabelledData, kind: str, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
-    """Texts to train on, and to validate on."""
+def labelled_parts(
+    data: LabelledData, kind: str, seed: int, table: Table | None = None
+) -> tuple[LabelledTexts, LabelledTexts, dict[str, Any]]:
+    """Texts to train on and to validate on; and how one table was split, to be kept.
+
+    ``table`` is the training file's, if it has been read.
+    """
     file = training_file(data.corpus)
-    whole = read_labelled(file, data, kind, role="train")
-    _require_learnable(whole, kind)
-    valid = data.valid or (file if read_table(file).part("valid") else None)
-    if valid is not None:
-        training = whole
-        validation = read_labelled(valid, data, kind, whole.names or None, role="valid")
+    table = table or read_table(file)
+    training = read_labelled(table, data, kind, role="train")
+    _require_learnable(training, kind)
+    other = table if data.valid is None else read_table(data.valid)
+    if data.valid is not None or table.part("valid"):
+        known = training.names or None
+        validation = read_labelled(other, data, kind, known, role="valid")
         _require_apart(training, validation)
+        kept = splits.all_of(Path(file))
     else:
-        training, validation = split(whole, data.split, seed)
+        training, validation = split(training, data.split, seed)
+        kept = splits.split_of(Path(file), data.split, seed)
     if data.examples is not None:
         training = few(training, data.examples, seed)
-    return training, validation
+    return training, validation, kept
 
 
 def training_file(corpus: str) -> str:
     """The table of a corpus that may be trained on."""
     return corpus if parts.here(corpus) or is_table(corpus) else str(_located(corpus)[0])
-
-
-def kept_split(data: LabelledData, seed: int) -> dict[str, Any]:
-    """What was trained on and how it was split, as a model keeps it."""
-    file = Path(training_file(data.corpus))
-    if data.valid is not None or read_table(str(file)).part("valid"):
-        return splits.all_of(file)
-    return splits.split_of(file, data.split, seed)
 
 
 def held_out_part(
@@ -154,8 +153,8 @@ def held_out_part(
     table = read_table(file)
     for role, which in (("test", "its test part"), ("valid", "its validation part")):
         if table.part(role):
-            return read_labelled(file, data, kind, names, role=role), which
-    part = read_labelled(file, data, kind, names)
+            return read_labelled(table, data, kind, names, role=role), which
+    part = read_labelled(table, data, kind, names)
     if not splits.same(Path(file), kept):
         return part, "what no recipe trains on" if named else "all"
     if splits.whole(kept):

@@ -21,7 +21,7 @@ from numpy import ndarray as Array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
-from vesalius.data.batches import Batch, Scaling, TwoParts
+from vesalius.data.batches import Batch, TwoParts
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
     BrokenFile,
@@ -32,6 +32,7 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
+from vesalius.preparation import Scaling
 
 TIMES = ("date", "datetime", "ds", "time", "timestamp", "year", "")
 """What a first column of times is called, whatever it holds; pandas calls its index nothing."""

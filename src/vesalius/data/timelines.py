@@ -24,7 +24,7 @@ from numpy.random import Generator
 
 from vesalius.data import parts, series
 from vesalius.data.arrays import read_array
-from vesalius.data.batches import Batch, Scaling, TwoParts
+from vesalius.data.batches import Batch, TwoParts
 from vesalius.data.settings import ForecastData
 from vesalius.errors import (
     BrokenFile,
@@ -34,6 +34,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
+from vesalius.preparation import Scaling
 from vesalius.views.shown import counted
 
 LONG = ("unique_id", "ds", "y")

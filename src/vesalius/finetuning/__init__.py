@@ -125,11 +125,12 @@ def finetune(
     columns = {name: arguments.text(name, one) for name, one in named.items() if one is not None}
     corpus, other = (_placed(name, one, folder, begins) for name, one in _both(data, valid))
     assert corpus is not None
-    asked = task_for(corpus, begins.name, begins.family.name, task, columns)
+    asked, read = task_for(corpus, begins.name, begins.family.name, task, columns)
     chosen = columns_of(asked, columns)
     if asked.kind == "table" and asked.name == "text":
         column = chosen.pop("text", "text")
-        corpus = str(given.texts_of(read_table(training_file(corpus)), column, folder))
+        table = read or read_table(training_file(corpus))
+        corpus, read = str(given.texts_of(table, column, folder)), None
     sections = _sections(asked, begins.config, settings)
     if begins.model is not None:
         for section, suiting in asked.suits(begins.config, begins.tokenizer).items():
@@ -157,7 +158,7 @@ def finetune(
     if passes <= 0:
         raise ImpossibleSetting(f"epochs must be above 0, got {passes}")
     arguments.callback("progress", progress)
-    common = (asked, begins, passes, list(callbacks), progress or silent)
+    common = (asked, begins, read, passes, list(callbacks), progress or silent)
     if seeds is None:
         return trained(said, folder, resume, *common)
     every = range(seed, seed + arguments.whole("seeds", seeds, least=1))

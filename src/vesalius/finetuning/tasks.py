@@ -180,8 +180,11 @@ NAMES = tuple(dict.fromkeys(task.name for task in TASKS))
 
 def task_for(
     corpus: str, named: str, family: str, asked: str | None, columns: Mapping[str, str]
-) -> Task:
-    """The task that data are for, by a model of a family; ``asked`` says it where it is open."""
+) -> tuple[Task, Any]:
+    """The task that data are for, by a model of a family; ``asked`` says it where it is open.
+
+    With it comes what was read of the data to tell it, if anything was.
+    """
     if asked is not None:
         arguments.choice("task", asked, NAMES)
     kinds = kinds_of(corpus, columns.get("text", "text"))
@@ -200,16 +203,18 @@ def task_for(
     having = [t for t in fitting if t.kind == alike[0].kind and columns.keys() <= t.columns.keys()]
     if having and not any(task in alike for task in having):
         raise _unserved(having, named, family)
-    found = alike[0] if len(alike) == 1 else _chosen(alike, corpus, columns, fitting[0])
-    return replace(found, then=_PAIRS) if "second" in columns else found
+    found, read = alike[0], None
+    if len(alike) > 1:
+        found, read = _chosen(alike, corpus, columns, fitting[0])
+    return (replace(found, then=_PAIRS) if "second" in columns else found), read
 
 
 def _chosen(
     alike: Sequence[Task], corpus: str, columns: Mapping[str, str], likeliest: Task
-) -> Task:
+) -> tuple[Task, Any]:
     """The task of several that data are for; what they look like is said if they are for none."""
     try:
-        name = CHOICES[alike[0].kind](corpus, columns)
+        name, read = CHOICES[alike[0].kind](corpus, columns)
     except UnusableData as error:
         if likeliest.kind == alike[0].kind:
             raise
@@ -218,7 +223,7 @@ def _chosen(
         raise UnusableData(
             f"{error}. It looks like {kind}, for which there are models of {families}"
         ) from error
-    return next((task for task in alike if task.name == name), alike[0])
+    return next((task for task in alike if task.name == name), alike[0]), read
 
 
 def _unserved(fitting: Sequence[Task], named: str, family: str) -> WrongKind:
@@ -257,13 +262,13 @@ def columns_of(task: Task, columns: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-# What data of a kind are for, where there are several tasks ------------------------
+# What data of a kind are for, where there are several tasks, and what was read of them -
 
 
-def _of_table(corpus: str, columns: Mapping[str, str]) -> str:
+def _of_table(corpus: str, columns: Mapping[str, str]) -> tuple[str, Any]:
     table, label = read_table(training_file(corpus)), columns.get("label", "label")
     if "," in label:
-        return "labels"
+        return "labels", table
     try:
         cells = table.cells(label)
     except UnusableData as error:
@@ -271,10 +276,10 @@ def _of_table(corpus: str, columns: Mapping[str, str]) -> str:
             f"{error}. Say which it is as label, or say task text to read the texts alone"
         ) from error
     if any(isinstance(cell, list) for cell in cells):
-        return "labels"
+        return "labels", table
     known = {_number(cell) for cell in cells}
     if None in known or not (len(known) > MANY or any("." in str(cell) for cell in cells)):
-        return "classes"
+        return "classes", table
     raise UnknownSetting(
         f"the column {label!r} of {table.name} holds {len(known)} different numbers; say what they "
         f"are as task: values, to be predicted as numbers, or classes"
@@ -289,19 +294,21 @@ def _number(cell: Any) -> float | None:
     return found if abs(found) < float("inf") else None
 
 
-def _of_images(corpus: str, columns: Mapping[str, str]) -> str:
-    return "classes" if not parts.here(corpus) or images.has_labels(corpus) else "masked"
+def _of_images(corpus: str, columns: Mapping[str, str]) -> tuple[str, Any]:
+    known = not parts.here(corpus) or images.has_labels(corpus)
+    return "classes" if known else "masked", None
 
 
-def _of_series(corpus: str, columns: Mapping[str, str]) -> str:
+def _of_series(corpus: str, columns: Mapping[str, str]) -> tuple[str, Any]:
     file = parts.series_files(corpus)[0]
     if Path(file).suffix.lower() != ".ts":
-        return "classes" if "label" in columns else "masked"
+        return "classes" if "label" in columns else "masked", None
     read = series.read_ts(file)
-    return "values" if read.targets is not None else "masked" if read.labels is None else "classes"
+    unlabelled = "masked" if read.labels is None else "classes"
+    return "values" if read.targets is not None else unlabelled, read
 
 
-CHOICES: dict[str, Callable[[str, Mapping[str, str]], str]] = {
+CHOICES: dict[str, Callable[[str, Mapping[str, str]], tuple[str, Any]]] = {
     "table": _of_table,
     "images": _of_images,
     "series": _of_series,

@@ -14,7 +14,7 @@ from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
 from vesalius.views.shown import Part, Table
 
 GIVEN = 0.5
-"""The probability from which on a label counts as given."""
+"""A label counts as given above this probability."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from vesalius import arguments
 from vesalius.capabilities import require_served, tokenizer_of
 from vesalius.data.passages import Candidates, Passage, Reader
+from vesalius.data.settings import AnswerData
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
 from vesalius.generation.engines.sessions import Engine
@@ -106,11 +107,11 @@ def answer(
         arguments.whole("longest", longest, least=1),
     )
     kept = model.preprocessing
-    stride = kept.get("stride") if stride is None else arguments.whole("stride", stride, least=1)
+    stride = kept.stride if stride is None else arguments.whole("stride", stride, least=1)
     if config.segments < 2:
         raise WrongKind("this bert has one segment, so it cannot tell question and text apart")
     tokenizer = tokenizer_of(model)
-    reader = Reader(tokenizer, config.context, stride, kept.get("question", 64))
+    reader = Reader(tokenizer, config.context, stride, kept.question or AnswerData().question)
     passages = reader.passages(question, context)
     found = Candidates(longest)
     for passage, logs in zip(passages, span_logs(model, passages), strict=True):
@@ -127,7 +128,7 @@ def answer(
 def answered(model: Model, context: str, found: Candidates) -> str:
     """The best answer, or none where that is likelier and the model has learnt to say so."""
     best = found.best(1)
-    impossible = bool(model.preprocessing.get("impossible", False))
+    impossible = bool(model.preprocessing.impossible)
     none = not best or (impossible and found.nothing > best[0].probability)
     return "" if none else context[best[0].start : best[0].end]
 

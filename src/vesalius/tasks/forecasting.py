@@ -16,8 +16,6 @@ import numpy as np
 from vesalius import arguments
 from vesalius.capabilities import require_served
 from vesalius.checkpoints.plain import replacing
-from vesalius.data import preprocessing
-from vesalius.data.batches import Scaling
 from vesalius.data.inputs import RAW, SCALED, UNKNOWN
 from vesalius.data.intervals import half_width
 from vesalius.data.timelines import LONG, Timeline, fitted, read_timeline
@@ -26,6 +24,7 @@ from vesalius.errors import ImpossibleSetting, WrongKind, WrongLength
 from vesalius.families import family_of
 from vesalius.families.family import OwnConfig
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.preparation import Scaling
 from vesalius.views import pictures
 from vesalius.views.pictures import Pictured
 from vesalius.views.shown import Part, Table
@@ -168,7 +167,7 @@ def forecast(
             f"[model] horizon"
         )
     source = str(series) if isinstance(series, str | os.PathLike) else "the series"
-    names = preprocessing.channel_names(model.preprocessing, config.channels)
+    names = model.preprocessing.channel_names(config.channels)
     timeline = fitted(read_timeline(series), config.channels, names, source)
     if len(timeline) < config.context:
         raise WrongLength(
@@ -179,7 +178,7 @@ def forecast(
     scaled = bool(model.preprocessing) and not raw
     if not scaled:
         return _told(model, timeline, past, past, many, level, None, RAW if raw else UNKNOWN)
-    scaling = preprocessing.scaling(model.preprocessing, config.channels)
+    scaling = model.preprocessing.scaling(config.channels)
     return _told(model, timeline, past, scaling.apply(past), many, level, scaling, SCALED)
 
 

@@ -20,13 +20,12 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.forward import hidden_states
+from vesalius.metrics.labels import GIVEN
 from vesalius.model import Model
 from vesalius.views.shown import Part, Shown, Table, counted, noted
 
 Text = str | tuple[str, str]
 """A text, or a pair of texts."""
-GIVEN = 0.5
-"""The probability from which on a label counts as given."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Labels(Shown):
     @property
     def names(self) -> list[str]:
         """The labels that are likelier than not."""
-        return [c.name for c in self.candidates if c.probability >= GIVEN]
+        return [c.name for c in self.candidates if c.probability > GIVEN]
 
     def __str__(self) -> str:
         return ", ".join(self.names)
@@ -62,12 +61,12 @@ class Labels(Shown):
 
     def told(self, top: int | None = None) -> list[str]:
         """The labels that are given, in words."""
-        given = [f"{c.name} {c.probability:.4f}" for c in self.candidates if c.probability >= GIVEN]
+        given = [f"{c.name} {c.probability:.4f}" for c in self.candidates if c.probability > GIVEN]
         return given[:top] or ["none"]
 
     def view(self, top: int | None = None) -> Iterator[Part]:
         rows = [
-            (c.name, f"{c.probability:.4f}", "given" if c.probability >= GIVEN else "")
+            (c.name, f"{c.probability:.4f}", "given" if c.probability > GIVEN else "")
             for c in self.candidates[:top]
         ]
         yield Table(("label", "probability", ""), rows, right=(1,), title=self.source)
@@ -141,7 +140,7 @@ def label_logits(
         raise WrongKind("this model was trained on pairs of texts; expected those, got single ones")
     firsts = [arguments.text("a text", t[0] if isinstance(t, tuple) else t) for t in texts]
     seconds = [arguments.text("a second text", t[1]) for t in texts if isinstance(t, tuple)]
-    room = model.preprocessing.get("length") or context_of(model)
+    room = model.preprocessing.length or context_of(model)
     whole, _ = encoded(tokenizer, firsts, seconds or None)
     rows, _ = encoded(tokenizer, firsts, seconds or None, room)
     told = [
@@ -161,7 +160,7 @@ def label_logits(
 
 def _reads_pairs(model: Model) -> bool:
     """Whether a model was trained on pairs of texts."""
-    return bool(model.preprocessing.get("second"))
+    return bool(model.preprocessing.second)
 
 
 def as_read(model: Model, given: Sequence[str]) -> list[Text]:
@@ -185,10 +184,10 @@ def texts_of(
             raise WrongKind(f"{file} has lines, not columns; expected a .csv, .tsv or .jsonl file")
         return list(lines(file))
     table, kept = read_table(file), model.preprocessing
-    texts = [str(cell) for cell in table.cells(column or kept.get("text") or "text")]
-    if not _reads_pairs(model):
+    texts = [str(cell) for cell in table.cells(column or kept.text or "text")]
+    if not kept.second:
         return list(texts)
-    return list(zip(texts, map(str, table.cells(kept["second"])), strict=True))
+    return list(zip(texts, map(str, table.cells(kept.second)), strict=True))
 
 
 def probabilities(model: Model, logits: Array) -> Array:
@@ -206,8 +205,8 @@ def ranked(model: Model, odds: Array) -> tuple[Candidate, ...]:
 
 def value_of(model: Model, logit: float) -> float:
     """A value in the units that training had; as it is where they are not known."""
-    kept = model.preprocessing
-    return float(logit * kept.get("target_std", 1.0) + kept.get("target_mean", 0.0))
+    mean, std = model.preprocessing.target_mean, model.preprocessing.target_std
+    return float(logit * (1.0 if std is None else std) + (mean or 0.0))
 
 
 def named(text: Text) -> str:

@@ -142,7 +142,7 @@ def _joined(text: str | Sequence[str], words: Sequence[TaggedWord]) -> str:
 def _probabilities(model: Model, words: Sequence[Sequence[str]]) -> list[Array]:
     """Of every sentence, words x tags, each read from a word's first piece."""
     config: Any = model.config
-    case = bool(model.preprocessing.get("case", False))
+    case = bool(model.preprocessing.case)
     aligner = Aligner(tokenizer_of(model), config.context, case, config.segments)
     rows = aligner.rows(words)
     states = hidden_states(

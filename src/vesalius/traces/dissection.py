@@ -142,12 +142,12 @@ def _patterns(only: Any) -> list[str] | str | None:
 def encoded(model: Model, text: str) -> Encoded:
     """The tokens of a text; taggers that were taught by case read capitals in segment 1."""
     found = tokenizer_of(model).encode_with_offsets(text)
-    return by_case(text, found) if model.preprocessing.get("case") else found
+    return by_case(text, found) if model.preprocessing.case else found
 
 
 def _segmented(model: Model, text: Any) -> Encoded | None:
     """Tokens in segments: of two texts, of words by case, or as given; None of plain ones."""
-    if isinstance(text, str) and model.preprocessing.get("case"):
+    if isinstance(text, str) and model.preprocessing.case:
         return encoded(model, text)
     several = isinstance(text, tuple | list) and len(text) == 2
     two = several and all(isinstance(one, str) for one in text)

@@ -23,18 +23,16 @@ from vesalius import __version__, arguments
 from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
-from vesalius.data.batches import Batch, Batches
+from vesalius.data.batches import Batch
 from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoRun
 from vesalius.families import family_of
-from vesalius.families.family import OwnConfig
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
 from vesalius.training import state as stored
 from vesalius.training.allocator import keep_freed_memory
 from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
 from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
-from vesalius.training.initialisation import configured, freeze, network
-from vesalius.training.objectives import objective_named
+from vesalius.training.initialisation import Setup, freeze, network
 from vesalius.training.objectives.objective import State, tensors
 from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.processes import Processes, gather_state, local_state
@@ -95,6 +93,18 @@ def train(
         recipe = read(recipe.to_json(), changes)
     if resume and not any((folder / name).exists() for name in (METRICS, CHECKPOINTS)):
         raise NoRun(f"{folder} holds no run to go on with; to begin one, leave out --resume")
+    return run(recipe, folder, resume, callbacks, progress)
+
+
+def run(
+    recipe: Recipe,
+    folder: Path,
+    resume: bool,
+    callbacks: list[Callback],
+    progress: Progress | None = None,
+    setup: Setup | None = None,
+) -> Outcome:
+    """As ``train``; ``setup`` is what the recipe needs, where that is there already."""
     board = [TensorBoard()] if recipe.training.tensorboard else []
     with (
         Processes(recipe.training.parallel) as processes,
@@ -105,7 +115,7 @@ def train(
             stack.enter_context(locked(folder))
         told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
         # The run is freed before the process group: DDP needs the group for that.
-        return Run(recipe, folder, processes, resume, progress).go(told)
+        return Run(recipe, folder, processes, resume, progress, setup).go(told)
 
 
 class Run:
@@ -118,19 +128,18 @@ class Run:
         processes: Processes,
         resume: bool,
         progress: Progress | None = None,
+        setup: Setup | None = None,
     ) -> None:
         self.recipe, self.folder, self.processes = recipe, folder, processes
-        self.settings, self.objective = recipe.training, objective_named(recipe.objective)
+        self.settings = recipe.training
         self.checkpoints = Checkpoints(folder, self.settings.keep)
         found = self._found(resume)
-        started = load(recipe.init) if recipe.init is not None else None
-        self.generation_config = started.generation_config if started else None
         with processes.rank_zero_first():  # it makes what the others find in the cache
-            tokenizer = started.tokenizer if started else None
-            self.source = self.objective.source(recipe, tokenizer, progress or silent)
-        self.config: OwnConfig = configured(recipe, self.objective, self.source.implied, started)
+            setup = setup or Setup.of(recipe, progress or silent)
+        self.objective, self.source, started = setup.objective, setup.source, setup.started
+        self.config, self.batches = setup.config, setup.batches
+        self.generation_config = started.generation_config if started else None
         self.family = family_of(self.config).name
-        self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
         freeze(fresh, self.objective)
         self.strategy = strategy_named(recipe.strategy)(recipe, self.objective)
@@ -415,10 +424,8 @@ class Run:
         weights = stored.full_weights(self.network)
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
-            model.preprocessing = {
-                **model.preprocessing,
-                **self.objective.calibrated(model, self.batches),
-            }
+            known = self.objective.calibrated(model, self.batches)
+            model.preprocessing = model.preprocessing.change(**known)
             model.save(self.folder / "model")
 
     def _found(self, resume: bool) -> Path | None:

@@ -21,6 +21,7 @@ from vesalius.machine import warn_once
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.spans import SpanPredictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation
 from vesalius.tasks.answering import LONGEST, answered, span_logs
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -48,22 +49,27 @@ class Answers(Objective):
     """Of an evaluation: what is asked, whose answers are compared as texts."""
     passages: tuple[Passage, ...] = ()
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: AnswerData = recipe.data  # type: ignore[assignment]
         train, valid, split = answers.training_parts(data, recipe.seed)
         texts = [text for asked in train for text in (asked.text, asked.paragraph)]
         pieces = tokenizer or word_pieces_of(data.tokenizer, data.vocabulary, texts, progress)
-        kept: dict[str, Any] = self.changed(data, KEPT)
-        if any(not asked.answers for asked in train):
-            kept["impossible"] = True
-        kept |= self.remembered(recipe, split)
-        common = {"batch": recipe.training.batch, "seed": recipe.seed}
+        kept = Preparation(
+            impossible=any(not asked.answers for asked in train) or None,
+            **self.changed(data, KEPT),
+            **self.remembered(recipe, split),
+        )
         return Source(
             {"vocabulary": pieces.rows, "labels": 2},
-            lambda config: self.batches(data, config, pieces, (train, valid), common),
+            lambda config, batch: self.batches(
+                data, config, pieces, (train, valid), batch, recipe.seed
+            ),
             hashlib.sha256(repr(train).encode()).hexdigest(),
             pieces,
             kept,
+            valid,
         )
 
     def batches(
@@ -72,8 +78,9 @@ class Answers(Objective):
         config: OwnConfig,
         tokenizer: Tokenizer,
         parts: tuple[list[Question], list[Question]],
-        common: Mapping[str, Any],
-    ) -> Batches:
+        batch: int,
+        seed: int,
+    ) -> AskedText:
         if config.segments < 2:
             raise ImpossibleSetting(
                 f"[model] segments is {config.segments}, but questions and texts are two"
@@ -83,18 +90,23 @@ class Answers(Objective):
         if reader.cut:
             warn_once(f"{reader.cut} questions are cut to their first {reader.most} tokens")
         pad = tokenizer.special.get("[PAD]", 0)
-        return AskedText(training=train, validation=valid, pad=pad, **common)
+        return AskedText(training=train, validation=valid, pad=pad, batch=batch, seed=seed)
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         if model.tokenizer is None:
             raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
         kept = model.preprocessing
-        data = AnswerData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
-        part, which = answers.held_out_part(data, kept.get("held_out") or {})
-        batches = self.batches(
-            data, model.config, model.tokenizer, (part[:1], part), {"batch": BATCH, "seed": SEED}
-        )
+        data = AnswerData(corpus=corpus, **kept.settings(KEPT))
+        part, which = answers.held_out_part(data, kept.held_out or {})
+        both = part[:1], part
+        batches = self.batches(data, model.config, model.tokenizer, both, BATCH, SEED)
+        return self._examined(part, batches, which)
+
+    def validated(self, source: Source, batches: Batches) -> HeldOut:
         assert isinstance(batches, AskedText)
+        return self._examined(source.validation, replace(batches, batch=BATCH, seed=SEED))
+
+    def _examined(self, part: list[Question], batches: AskedText, which: str = "all") -> HeldOut:
         passages = tuple(batches.validation.rows)
         served = replace(self, questions=tuple(part), passages=passages)
         return HeldOut(served, batches, sum(batches.validation.lengths), part=which)
@@ -141,7 +153,7 @@ class Answers(Objective):
         predictions = SpanPredictions(self.questions, said, odds)
         return means | predictions.metrics().numbers(), predictions
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         shown = {"questions": len(self.questions), "loss": means["start"] + means["end"]}
         return shown | {name: means[name] for name in ("exact_match", "f1")}
 

@@ -11,14 +11,15 @@ import numpy as np
 from vesalius.arguments import Progress
 from vesalius.baselines.baseline import Baseline
 from vesalius.baselines.forecasting import by_past, last_value
-from vesalius.data import preprocessing, timelines
-from vesalius.data.batches import Batch, Batches, Scaling
+from vesalius.data import timelines
+from vesalius.data.batches import Batch, Batches
 from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
 from vesalius.families.family import OwnConfig
 from vesalius.metrics.forecasts import ChannelRow, ForecastPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation, Scaling
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import HeldOut, Objective, Source, tensors
 from vesalius.training.settings import Recipe
@@ -40,21 +41,27 @@ class Forecast(Objective):
 
     data = ForecastData
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: ForecastData = recipe.data  # type: ignore[assignment]
         timeline = timelines.read_timeline(data.corpus)
         scaling = Scaling.of([timeline.values[: timelines.borders(len(timeline), data)[0]]])
 
-        def batches(config: OwnConfig) -> Batches:
+        def batches(config: OwnConfig, batch: int) -> Batches:
             lengths = (config.context, config.horizon)
             train, valid, _ = timelines.scaled_parts(timeline, data, scaling, *lengths)
             return timelines.ForecastWindows(
-                training=train, validation=valid, batch=recipe.training.batch, seed=recipe.seed
+                training=train, validation=valid, batch=batch, seed=recipe.seed
             )
 
-        kept = {**preprocessing.kept(scaling), "channels": list(timeline.names)}
-        kept |= {"batch": recipe.training.batch, **self.changed(data, KEPT)}
-        kept |= self.remembered(recipe, {})
+        kept = Preparation(
+            **scaling.to_json(),
+            channels=list(timeline.names),
+            batch=recipe.training.batch,
+            **self.changed(data, KEPT),
+            **self.remembered(recipe, {}),
+        )
         digest = hashlib.sha256(timeline.values.tobytes()).hexdigest()
         return Source({"channels": len(timeline.names)}, batches, digest, preprocessing=kept)
 
@@ -62,11 +69,11 @@ class Forecast(Objective):
         kept, config = self.preprocessing_of(model), model.config
         lengths = (config.context, config.horizon)  # type: ignore[attr-defined]
         channels: int = config.channels  # type: ignore[attr-defined]
-        data = ForecastData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
-        names = preprocessing.channel_names(kept, channels)
+        data = ForecastData(corpus=corpus, **kept.settings(KEPT))
+        names = kept.channel_names(channels)
         timeline = timelines.read_timeline(corpus)
         timeline = timelines.fitted(timeline, channels, names, corpus)
-        scaling = preprocessing.scaling(kept, channels)
+        scaling = kept.scaling(channels)
         *_, test = timelines.scaled_parts(timeline, data, scaling, *lengths)
         common: dict[str, Any] = {"training": test, "validation": test, "batch": AT_ONCE}
         part = "its last part, which no recipe trains on; every window, values scaled"
@@ -77,7 +84,7 @@ class Forecast(Objective):
         data, _ = self.trained_on(model)
         test: timelines.Windows = held_out.examples
         timeline = timelines.read_timeline(data.corpus)
-        scaling = preprocessing.scaling(model.preprocessing, len(timeline.names))
+        scaling = model.preprocessing.scaling(len(timeline.names))
         lengths = (test.context, test.horizon)
         train, valid, _ = timelines.scaled_parts(timeline, data, scaling, *lengths)
         progress("DLinear", 0, None)
@@ -109,15 +116,15 @@ class Forecast(Objective):
             for name, each in each_window.items():
                 found.setdefault(name, []).append(each)
         whole = {name: np.concatenate(each) for name, each in found.items()}
-        full = len(whole["squared error"]) // kept.get("batch", 1) * kept.get("batch", 1)
+        full = len(whole["squared error"]) // (kept.batch or 1) * (kept.batch or 1)
         some = {f"published {name}": whole[name][:full] for name in ERRORS if full}
         means = {name: float(each.mean()) for name, each in {**whole, **some}.items()}
-        names = kept.get("channels") or [f"channel {c + 1}" for c in range(by_channel.shape[1])]
+        names = kept.channels or [f"channel {c + 1}" for c in range(by_channel.shape[1])]
         columns = (by_channel / len(held_out.examples)).T.tolist()
         rows = (ChannelRow(str(name), *two) for name, two in zip(names, columns, strict=True))
         return means, ForecastPredictions(tuple(rows))
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         names = {
             "squared error": "mean_squared_error",
             "absolute error": "mean_absolute_error",

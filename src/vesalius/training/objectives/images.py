@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from vesalius.arguments import Progress
 from vesalius.baselines.arrays import by_pixels
 from vesalius.baselines.baseline import Baseline
-from vesalius.data import images, parts, preprocessing
-from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data import images, parts
+from vesalius.data.batches import Batch, Batches, class_count, require_labels
 from vesalius.data.inputs import label_names
 from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation, Scaling
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import (
     BATCH,
@@ -45,7 +46,9 @@ class ImageObjective(Objective):
 
     data = ImageData
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: ImageData = recipe.data  # type: ignore[assignment]
         train, valid, split = parts.image_parts(data, recipe.seed)
         _, _, side, width = train.pixels.shape
@@ -63,22 +66,20 @@ class ImageObjective(Objective):
         digest.update(b"" if train.labels is None else train.labels.tobytes())
         return Source(
             implied,
-            lambda config: self.batches(data, config, common),
+            lambda config, batch: self.batches(data, config, {**common, "batch": batch}),
             digest.hexdigest(),
-            preprocessing={
-                **kept,
-                **({"names": train.names} if self.classes else {}),
-                **self.changed(data, KEPT),
+            preprocessing=Preparation(
+                names=train.names if self.classes else None,
+                **{**self.changed(data, KEPT), **kept},
                 **self.remembered(recipe, split),
-            },
+            ),
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = self.preprocessing_of(model), model.config
-        known = {name: kept[name] for name in (*KEPT, "levels") if name in kept}
-        data = ImageData(corpus=corpus, **known)
+        data = ImageData(corpus=corpus, **kept.settings((*KEPT, "levels")))
         wanted, scaling = self.reads(data, config, kept)
-        part, which = parts.held_out_images(data, kept.get("held_out"))
+        part, which = parts.held_out_images(data, kept.held_out)
         if part.pixels.shape[1:] != wanted:
             words = "{1} x {2} pixels in {0} colours"
             raise UnusableData(
@@ -86,7 +87,7 @@ class ImageObjective(Objective):
                 f"but {corpus} has {words.format(*part.pixels.shape[1:])}"
             )
         if self.classes:
-            part = preprocessing.labelled(part, corpus, kept, getattr(config, self.classes))
+            part = parts.relabelled(part, corpus, kept, getattr(config, self.classes))
         common = {"training": part, "validation": part, "batch": BATCH, "seed": SEED}
         batches = self.batches(data, config, {**common, "scaling": scaling})
         return HeldOut(self, batches, part=which, examples=part)
@@ -97,13 +98,13 @@ class ImageObjective(Objective):
 
     def kept(self, data: ImageData, train: images.Images, scaling: Scaling) -> dict[str, Any]:
         """How pixels are prepared."""
-        return preprocessing.kept(scaling)
+        return scaling.to_json()
 
     def reads(
-        self, data: ImageData, config: OwnConfig, kept: Mapping[str, Any]
+        self, data: ImageData, config: OwnConfig, kept: Preparation
     ) -> tuple[tuple[int, ...], Scaling | None]:
         """The shape of images that a model reads, and the scaling of their pixels."""
-        scaling = preprocessing.scaling(kept, config.channels, axes=(1, 1))
+        scaling = kept.scaling(config.channels, axes=(1, 1))
         return (config.channels, config.image, config.image), scaling
 
     def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
@@ -123,13 +124,13 @@ class Pixels(ImageObjective):
         return {"levels": data.levels, "side": train.pixels.shape[-1]}
 
     def reads(
-        self, data: ImageData, config: OwnConfig, kept: Mapping[str, Any]
+        self, data: ImageData, config: OwnConfig, kept: Preparation
     ) -> tuple[tuple[int, ...], Scaling | None]:
-        if "levels" not in kept or data.side is None:
-            raise preprocessing.unfitting("levels and side", kept)
+        if kept.levels is None or data.side is None:
+            raise kept.unfitting("levels and side")
         if data.levels >= config.vocabulary or data.side**2 > config.context:
             most = f"fewer levels than {config.vocabulary}, and a side whose square is at most"
-            raise preprocessing.unfitting(f"{most} {config.context}", kept)
+            raise kept.unfitting(f"{most} {config.context}")
         return (1, data.side, data.side), None
 
     def batches(self, data: ImageData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
@@ -144,7 +145,7 @@ class Pixels(ImageObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return self.counted("token", self.targets(batch))
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         nats, right = means["token"], means["token accuracy"]
         return {"nats_per_pixel": nats, "bits_per_pixel": nats / math.log(2), "accuracy": right}
 
@@ -168,7 +169,7 @@ class MaskedPatches(ImageObjective):
         values = batch["pixels"][0].size // batch["masked"].shape[1]
         return {"patches": int(batch["masked"].sum()) * values}
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         return {"mean_squared_error": means["loss"]}
 
 

@@ -19,14 +19,13 @@ from vesalius import tokenizers
 from vesalius.arguments import Progress
 from vesalius.baselines.baseline import Baseline
 from vesalius.baselines.labelled import by_words
-from vesalius.data import encoding, preprocessing
-from vesalius.data.batches import Batch, Scaling
+from vesalius.data import encoding
+from vesalius.data.batches import Batch
 from vesalius.data.inputs import label_kind, label_names
 from vesalius.data.labelled import (
     LabelledTexts,
     held_out_part,
     is_labelled,
-    kept_split,
     labelled_parts,
 )
 from vesalius.data.settings import LabelledData
@@ -39,6 +38,7 @@ from vesalius.metrics.labels import LabelPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model, folder_of
+from vesalius.preparation import Preparation, Scaling
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import (
     BATCH,
@@ -68,36 +68,40 @@ class LabelledObjective(Objective):
     kind: ClassVar[str]
     """What is told: classes, labels or values."""
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: LabelledData = recipe.data  # type: ignore[assignment]
         if data.balance and self.kind == "values":
             raise ImpossibleSetting("[data] balance is for classes and labels, not for values")
-        training, validation = labelled_parts(data, self.kind, recipe.seed)
+        training, validation, split = labelled_parts(data, self.kind, recipe.seed, read)
         reads = tokenizer or _tokenizer(data, training)
-        kept = self.kept(training)
-        common: dict[str, Any] = {"batch": recipe.training.batch, "seed": recipe.seed}
-        common |= {"balance": data.balance, "scaling": self.scaling(kept)}
+        kept = Preparation(
+            labels=self.kind,
+            **self.kept(training),
+            **{name: getattr(data, name) for name in KEPT},
+            **self.remembered(recipe, split),
+        )
+        common: dict[str, Any] = {"seed": recipe.seed, "balance": data.balance}
+        common["scaling"] = self.scaling(kept)
         digest = hashlib.sha256(training.labels.tobytes())
         for text in (*training.texts, *(training.seconds or ())):
             digest.update(f"{len(text)}:{text}".encode())
         return Source(
             {"vocabulary": reads.rows, "labels": max(1, len(training.names))},
-            lambda config: _batches(training, validation, reads, config, data.length, common),
+            lambda config, batch: _batches(
+                training, validation, reads, config, data.length, {**common, "batch": batch}
+            ),
             digest.hexdigest(),
             reads,
-            {
-                "labels": self.kind,
-                **kept,
-                **{name: getattr(data, name) for name in KEPT},
-                **self.remembered(recipe, kept_split(data, recipe.seed)),
-            },
+            kept,
         )
 
     def kept(self, training: LabelledTexts) -> dict[str, Any]:
         """What a model keeps of its labels."""
         return {"names": list(training.names)}
 
-    def scaling(self, kept: Mapping[str, Any]) -> Scaling | None:
+    def scaling(self, kept: Preparation) -> Scaling | None:
         """The scaling of values."""
         return None
 
@@ -117,10 +121,9 @@ class LabelledObjective(Objective):
         if model.tokenizer is None:
             raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
         kept = model.preprocessing
-        said = {name: kept[name] for name in KEPT if kept.get(name) is not None}
-        data = LabelledData(corpus=corpus, **said)
+        data = LabelledData(corpus=corpus, **kept.settings(KEPT))
         names = label_names(model) if self.kind != "values" else None
-        part, which = held_out_part(data, self.kind, names, kept.get("held_out") or {})
+        part, which = held_out_part(data, self.kind, names, kept.held_out or {})
         common: dict[str, Any] = {"batch": BATCH, "seed": SEED, "scaling": self.scaling(kept)}
         made = _batches(part, part, model.tokenizer, model.config, data.length, common)
         tokens = sum(len(row.ids) for row in made.validation.rows)
@@ -128,8 +131,8 @@ class LabelledObjective(Objective):
 
     def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
         data, seed = self.trained_on(model)
-        self.require_unchanged(model, kept_split(data, seed), data.corpus)
-        training, _ = labelled_parts(data, self.kind, seed)
+        training, _, split = labelled_parts(data, self.kind, seed)
+        self.require_unchanged(model, split, data.corpus)
         progress("a baseline of counted words", 0, None)
         return by_words(self.kind, training, held_out.examples, seed)
 
@@ -231,9 +234,8 @@ class TextValues(LabelledObjective):
         scale = Scaling.of([training.labels[:, None]])
         return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
 
-    def scaling(self, kept: Mapping[str, Any]) -> Scaling | None:
-        of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
-        return preprocessing.scaling(of_target, 1)
+    def scaling(self, kept: Preparation) -> Scaling | None:
+        return kept.target_scaling
 
     def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
         return self.answered(logits, batch["labels"])
@@ -253,8 +255,8 @@ class TextValues(LabelledObjective):
         said = ValuePredictions(inputs, truth[:, 0], found[:, 0])
         return {"loss": float(((logits - labels) ** 2).mean())}, said
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
-        error = means["loss"] * kept["target_std"] ** 2
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
+        error = means["loss"] * float(kept.target_scaling.std[0]) ** 2
         return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
 
 

@@ -33,6 +33,7 @@ from vesalius.generation import forward
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import PREPROCESSING, Model
+from vesalius.preparation import Preparation
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.settings import Recipe
 
@@ -57,12 +58,15 @@ class Source:
 
     implied: dict[str, Any]
     """Settings of the model that follow from the data, such as its vocabulary or its classes."""
-    batches: Callable[[Config], Batches]
+    batches: Callable[[Config, int], Batches]
+    """For a configuration, so many examples at a time."""
     digest: str
     """SHA-256 of what is trained on."""
     tokenizer: Tokenizer | None = None
-    preprocessing: dict[str, Any] = field(default_factory=dict)
-    """What is done to images and series before a model sees them; kept with the model."""
+    preprocessing: Preparation = field(default_factory=Preparation)
+    """What the model keeps of it."""
+    validation: Any = None
+    """The examples to validate on as they were read, where numbers need more than their batches."""
 
 
 @dataclass(frozen=True)
@@ -152,15 +156,24 @@ class Objective:
 
     # Its data ----------------------------------------------------------------
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
-        """The data of a recipe; a tokenizer that a model brings along is used as it is."""
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
+        """The data of a recipe; a tokenizer that a model brings along is used as it is.
+
+        ``read`` is what was read of the corpus before, to choose the task by.
+        """
         raise AssertionError("every kind of data has its own")
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         """Examples of a corpus to evaluate a model on, prepared as for its training."""
         raise AssertionError("every kind of data has its own")
 
-    def preprocessing_of(self, model: Model) -> Mapping[str, Any]:
+    def validated(self, source: Source, batches: Batches) -> HeldOut:
+        """What a run validates on, as an evaluation has it."""
+        raise AssertionError("objectives whose numbers need whole examples have their own")
+
+    def preprocessing_of(self, model: Model) -> Preparation:
         """How training prepared a model's images or series; such models run on PyTorch."""
         require("torch")
         if not model.preprocessing:
@@ -182,12 +195,11 @@ class Objective:
         for name in ("corpus", "valid"):
             if here(said.get(name) or ""):
                 said[name] = os.path.abspath(said[name])
-        held_out = {"held_out": dict(split)} if split else {}
-        return {**held_out, "recipe": {"seed": recipe.seed, "data": said}}
+        return {"held_out": split or None, "recipe": {"seed": recipe.seed, "data": said}}
 
     def trained_on(self, model: Model) -> tuple[Any, int]:
         """The data's settings and the seed of the recipe that a model was trained by."""
-        kept = model.preprocessing.get("recipe")
+        kept = model.preprocessing.recipe
         if not kept and model.folder is not None and model.folder.parent == specimens.FOLDER:
             kept = specimens.card(model.folder.name).recipe
         if not kept:
@@ -198,7 +210,7 @@ class Objective:
 
     def require_unchanged(self, model: Model, split: Mapping[str, Any], corpus: str) -> None:
         """Refuse data that have changed since a model was trained on them."""
-        kept = model.preprocessing.get("held_out")
+        kept = model.preprocessing.held_out
         if kept and kept != split:
             raise UnusableData(f"{corpus} has changed since the model was trained on it")
 
@@ -294,7 +306,7 @@ class Objective:
             wanted.append(batch[self.answers])
         return np.concatenate(found), np.concatenate(wanted)
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         """The numbers that people compare."""
         (name,) = self.losses
         return {"loss": means[name], "accuracy": means[f"{name} accuracy"]}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vesalius.arguments import Progress
 from vesalius.baselines.arrays import nearest_series
 from vesalius.baselines.baseline import Baseline
-from vesalius.data import parts, preprocessing, series
-from vesalius.data.batches import Batch, Batches, Scaling, class_count, require_labels
+from vesalius.data import parts, series
+from vesalius.data.batches import Batch, Batches, class_count, require_labels
 from vesalius.data.inputs import label_names
 from vesalius.data.settings import SeriesData
 from vesalius.errors import UnusableData
@@ -19,6 +19,7 @@ from vesalius.families.family import OwnConfig
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation, Scaling
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import (
     BATCH,
@@ -47,9 +48,11 @@ class SeriesObjective(Objective):
     any_stretch: ClassVar[bool] = False
     """Whether a series may be evaluated in stretches as long as the model's context."""
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: SeriesData = recipe.data  # type: ignore[assignment]
-        train, valid, split = parts.series_parts(data, recipe.seed)
+        train, valid, split = parts.series_parts(data, recipe.seed, read)
         longest = max(len(values) for part in (train, valid) for values in part.values)
         implied = {"channels": train.values[0].shape[1], "context": longest}
         implied |= self.implied(train, valid)
@@ -59,32 +62,31 @@ class SeriesObjective(Objective):
         common: dict[str, Any] = {"training": train, "validation": valid}
         common |= {"batch": recipe.training.batch, "seed": recipe.seed}
         common["scaling"] = Scaling.of(train.values)
-        kept = self.kept(train)
+        kept = Preparation(
+            **self.kept(train),
+            **common["scaling"].to_json(),
+            names=train.names if self.classes else None,
+            **self.changed(data, KEPT),
+            **self.remembered(recipe, split),
+        )
         common |= self.scaled_targets(kept)
-        kept |= preprocessing.kept(common["scaling"])
         digest = hashlib.sha256()
         for array in (*train.values, train.labels, train.targets):
             digest.update(b"" if array is None else array.tobytes())
         return Source(
             implied,
-            lambda config: self.batches(data, config, common),
+            lambda config, batch: self.batches(data, config, {**common, "batch": batch}),
             digest.hexdigest(),
-            preprocessing={
-                **kept,
-                **({"names": train.names} if self.classes else {}),
-                **self.changed(data, KEPT),
-                **self.remembered(recipe, split),
-            },
+            preprocessing=kept,
         )
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         kept, config = self.preprocessing_of(model), model.config
         channels: int = config.channels  # type: ignore[attr-defined]
         context: int = config.context  # type: ignore[attr-defined]
-        known = {name: kept[name] for name in KEPT if name in kept}
-        data = SeriesData(corpus=corpus, **known)
+        data = SeriesData(corpus=corpus, **kept.settings(KEPT))
         window = context if self.any_stretch else None
-        part, which = parts.held_out_series(data, kept.get("held_out"), window)
+        part, which = parts.held_out_series(data, kept.held_out, window)
         for values in part.values:
             if values.shape[1] != channels or len(values) > context:
                 raise UnusableData(
@@ -93,9 +95,9 @@ class SeriesObjective(Objective):
                     f"and {len(values)} time steps"
                 )
         if self.classes:
-            part = preprocessing.labelled(part, corpus, kept, getattr(config, self.classes))
+            part = parts.relabelled(part, corpus, kept, getattr(config, self.classes))
         common: dict[str, Any] = {"training": part, "validation": part, "batch": BATCH}
-        common |= {"seed": SEED, "scaling": preprocessing.scaling(kept, channels)}
+        common |= {"seed": SEED, "scaling": kept.scaling(channels)}
         common |= self.scaled_targets(kept)
         return HeldOut(self, self.batches(data, config, common), part=which, examples=part)
 
@@ -105,7 +107,7 @@ class SeriesObjective(Objective):
         data, seed = self.trained_on(model)
         training, _, split = parts.series_parts(data, seed)
         self.require_unchanged(model, split, data.corpus)
-        scaling = preprocessing.scaling(model.preprocessing, training.values[0].shape[1])
+        scaling = model.preprocessing.scaling(training.values[0].shape[1])
         names = label_names(model) if self.classes else None
         return nearest_series(training, held_out.examples, scaling, names)
 
@@ -117,7 +119,7 @@ class SeriesObjective(Objective):
         """How targets are prepared."""
         return {}
 
-    def scaled_targets(self, kept: Mapping[str, Any]) -> dict[str, Scaling]:
+    def scaled_targets(self, kept: Preparation) -> dict[str, Scaling]:
         """The scaling of targets, for batches that have them."""
         return {}
 
@@ -141,7 +143,7 @@ class MaskedSeries(SeriesObjective):
     def terms(self, batch: Batch) -> dict[str, int]:
         return {"series": int(batch["masked"].sum())}
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         return {"mean_squared_error": means["loss"]}
 
 
@@ -181,9 +183,8 @@ class SeriesValues(SeriesObjective):
         scale = Scaling.of([train.targets[:, None]])
         return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
 
-    def scaled_targets(self, kept: Mapping[str, Any]) -> dict[str, Scaling]:
-        of_target = {name: [kept.get(f"target_{name}")] for name in ("mean", "std")}
-        return {"target_scaling": preprocessing.scaling(of_target, 1)}
+    def scaled_targets(self, kept: Preparation) -> dict[str, Scaling]:
+        return {"target_scaling": kept.target_scaling}
 
     def batches(self, data: SeriesData, config: OwnConfig, common: Mapping[str, Any]) -> Batches:
         return series.TargetedSeries(context=config.context, **common)
@@ -206,8 +207,8 @@ class SeriesValues(SeriesObjective):
         said = ValuePredictions(held_out.examples.origins, truth[:, 0], given[:, 0])
         return {"loss": float(((found - wanted) ** 2).mean())}, said
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
-        error = means["loss"] * kept["target_std"] ** 2
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
+        error = means["loss"] * float(kept.target_scaling.std[0]) ** 2
         return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
 
 

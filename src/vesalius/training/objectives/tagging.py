@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from vesalius.machine import warn_once
 from vesalius.metrics.predictions import Predictions
 from vesalius.metrics.tags import TagPredictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
 from vesalius.training.settings import Recipe
@@ -47,7 +49,9 @@ class Tags(Objective):
     data = TaggedData
     fitted, answers = "classes", "targets"
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: TaggedData = recipe.data  # type: ignore[assignment]
         train, valid, split = tagging.training_parts(data, recipe.seed)
         names = tagging.require_tags(train)
@@ -55,14 +59,18 @@ class Tags(Objective):
         pieces = tokenizer or word_pieces_of(data.tokenizer, data.vocabulary, texts, progress)
         numbers = [tagging.numbered(part, names) for part in (train, valid)]
         digest = hashlib.sha256(repr([(s.words, s.tags) for s in train.sentences]).encode())
-        kept = {"names": names, **self.changed(data, KEPT), **self.remembered(recipe, split)}
-        common = {"batch": recipe.training.batch, "seed": recipe.seed}
+        kept = Preparation(
+            names=names, **self.changed(data, KEPT), **self.remembered(recipe, split)
+        )
         return Source(
             {"vocabulary": pieces.rows, "labels": len(names)},
-            lambda config: self.batches(data, config, pieces, (train, valid), numbers, common),
+            lambda config, batch: self.batches(
+                data, config, pieces, (train, valid), numbers, batch, recipe.seed
+            ),
             digest.hexdigest(),
             pieces,
             kept,
+            valid,
         )
 
     def batches(
@@ -72,8 +80,9 @@ class Tags(Objective):
         tokenizer: Tokenizer,
         parts: tuple[tagging.Tagged, tagging.Tagged],
         numbers: list[list[list[int]]],
-        common: Mapping[str, Any],
-    ) -> Batches:
+        batch: int,
+        seed: int,
+    ) -> TaggedText:
         aligner = Aligner(tokenizer, config.context, data.case, config.segments)
         made = []
         for part, tags in zip(parts, numbers, strict=True):
@@ -86,22 +95,24 @@ class Tags(Objective):
                 )
             made.append(TaggedRows(rows, tags))
         pad = tokenizer.special.get("[PAD]", 0)
-        return TaggedText(training=made[0], validation=made[1], pad=pad, **common)
+        return TaggedText(training=made[0], validation=made[1], pad=pad, batch=batch, seed=seed)
 
     def held_out(self, model: Model, corpus: str, progress: Progress) -> HeldOut:
         if model.tokenizer is None:
             raise WrongKind("the model has no tokenizer, so words cannot be given to it")
         kept = model.preprocessing
-        data = TaggedData(corpus=corpus, **{name: kept[name] for name in KEPT if name in kept})
-        part, which = tagging.held_out_part(data, kept.get("held_out") or {})
-        numbers = tagging.numbered(part, label_names(model))
-        common = {"batch": BATCH, "seed": SEED}
-        batches = self.batches(
-            data, model.config, model.tokenizer, (part, part), [numbers, numbers], common
-        )
+        data = TaggedData(corpus=corpus, **kept.settings(KEPT))
+        part, which = tagging.held_out_part(data, kept.held_out or {})
+        both, numbers = (part, part), [tagging.numbered(part, label_names(model))] * 2
+        batches = self.batches(data, model.config, model.tokenizer, both, numbers, BATCH, SEED)
+        return self._examined(part, batches, which)
+
+    def validated(self, source: Source, batches: Batches) -> HeldOut:
         assert isinstance(batches, TaggedText)
-        tokens = sum(batches.validation.lengths)
-        return HeldOut(self, batches, tokens, part=which, examples=part)
+        return self._examined(source.validation, replace(batches, batch=BATCH, seed=SEED))
+
+    def _examined(self, part: tagging.Tagged, batches: TaggedText, which: str = "all") -> HeldOut:
+        return HeldOut(self, batches, sum(batches.validation.lengths), part=which, examples=part)
 
     def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
         data, seed = self.trained_on(model)
@@ -144,7 +155,7 @@ class Tags(Objective):
             means |= entity_scores(predicted, (sentence.tags for sentence in part.sentences))
         return means, TagPredictions(part, names, predicted, odds)
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         found = {"words": means["words"], **super().report(means, kept)}
         entities = ("precision", "recall", "f1")
         return found | {f"entity_{name}": means[name] for name in entities if name in means}

@@ -33,6 +33,7 @@ from vesalius.generation import forward
 from vesalius.machine import usable_cache
 from vesalius.metrics.predictions import Predictions
 from vesalius.model import Model
+from vesalius.preparation import Preparation
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.training.objectives.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -53,7 +54,9 @@ class TextObjective(Objective):
     by_sentence: ClassVar[bool] = False
     """Whether it has to be known where sentences begin."""
 
-    def source(self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress) -> Source:
+    def source(
+        self, recipe: Recipe, tokenizer: Tokenizer | None, progress: Progress, read: Any = None
+    ) -> Source:
         data: TextData = recipe.data  # type: ignore[assignment]
         train, valid = parts.training_texts(data.corpus, data.words, data.valid, data.split)
         split = parts.kept_texts(data.corpus, data.valid, data.split)
@@ -71,14 +74,13 @@ class TextObjective(Objective):
             tokenised(part, tokenizer, cache, self.by_sentence, progress) for part in (train, valid)
         )
         common: dict[str, Any] = {"tokens": tokens, "held_out": held_out, "seed": recipe.seed}
-        common["batch"] = recipe.training.batch
         common["notes"] = parts.notes_on((data.corpus, train), (data.valid or data.corpus, valid))
         return Source(
             {"vocabulary": tokenizer.rows},
-            lambda config: self.batches(data, config, tokenizer, common),
+            lambda config, batch: self.batches(data, config, tokenizer, {**common, "batch": batch}),
             tokens.digest,
             tokenizer,
-            {"held_out": split} if split else {},
+            Preparation(held_out=split or None),
         )
 
     def batches(
@@ -222,7 +224,7 @@ class MaskedTokens(TextObjective):
         right = {f"{name} accuracy": hits / max(1, n) for name, (_, hits, n) in sums.items()}
         return losses | right, None
 
-    def report(self, means: Mapping[str, float], kept: Mapping[str, Any]) -> dict[str, float]:
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         found = {}
         if "mlm" in self.losses:
             found = {"loss": means["mlm"], "perplexity": perplexity(means["mlm"])}
@@ -243,7 +245,7 @@ def corpus_tokens(
     """The texts to evaluate on, which part of the corpus they are, and their tokens."""
     if model.tokenizer is None:
         raise WrongKind("the model has no tokenizer, so texts cannot be given to it")
-    texts, part = parts.evaluation_texts(corpus, model.preprocessing.get("held_out"))
+    texts, part = parts.evaluation_texts(corpus, model.preprocessing.held_out)
     if joined:
         texts = join_lines(texts)
     tokens = tokenised(texts, model.tokenizer, usable_cache(), by_sentence, progress)
