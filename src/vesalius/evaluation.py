@@ -18,7 +18,6 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.arguments import Progress, silent
-from vesalius.baselines.baseline import Baseline
 from vesalius.capabilities import context_of
 from vesalius.data import parts, stories
 from vesalius.data.batches import Batch, Batches
@@ -26,12 +25,13 @@ from vesalius.data.texts import Texts
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, MissingExtra, VesaliusError, WrongKind
 from vesalius.families import family_of
 from vesalius.generation import forward
+from vesalius.metrics.baseline import Baseline
 from vesalius.metrics.predictions import Metrics, Predictions
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.tasks import all_tasks, task_named
+from vesalius.tasks.language.objective import corpus_tokens, perplexity
+from vesalius.tasks.objective import BATCH, Objective
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives import OBJECTIVES, Objective
-from vesalius.training.objectives.objective import BATCH
-from vesalius.training.objectives.text import corpus_tokens, perplexity
 from vesalius.views.pictures import Pictured
 from vesalius.views.shown import Shown, Table, in_lines
 
@@ -226,7 +226,7 @@ def evaluate(
     stride = None if stride is None else arguments.whole("stride", stride, least=1)
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
-    labelled = any(o.labels_of(corpus) and o.serves(model) for o in OBJECTIVES.values())
+    labelled = any(o.labels_of(corpus) for o in _serving(model))
     if family_of(model.config).predicts_text and not labelled:
         if baseline:
             raise WrongKind("there is no simple method to compare models of the next token with")
@@ -409,15 +409,23 @@ def _objectives(model: Model, corpus: str) -> list[Objective]:
 
     Of a model with heads for labels and for words, a table is for the labels.
     """
-    fitting = [objective for objective in OBJECTIVES.values() if objective.serves(model)]
+    fitting = _serving(model)
     fitting = [objective for objective in fitting if objective.labels_of(corpus)] or fitting
     if not fitting:
-        heads = [OBJECTIVES[name].title for name in family_of(model.config).objectives]
+        family = family_of(model.config)
+        heads = [task.learns.title for task in all_tasks() if task.serves(family)]
         raise WrongKind(
             f"this {model.family} has no head that can be evaluated; expected one for "
             f"{', or '.join(heads)}"
         )
     return [o for o in fitting if not any(set(o.losses) < set(other.losses) for other in fitting)]
+
+
+def _serving(model: Model) -> list[Objective]:
+    """The objectives whose heads a model has, or that of the task that it says it is for."""
+    if model.preprocessing.task is not None:
+        return [task_named(model.preprocessing.task).learns]
+    return [o for o in (task.learns for task in all_tasks()) if o.serves(model)]
 
 
 def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Batch]:

@@ -49,6 +49,8 @@ class Scaling:
 class Preparation:
     """What a model keeps; the names are those of the file, and None is what it does not say."""
 
+    task: str | None = None
+    """What a model was trained for, where its heads do not tell: a task of another package."""
     labels: str | None = None
     """What a head of labels gives for a text: classes, labels or values."""
     target_mean: float | None = None

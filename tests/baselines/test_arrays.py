@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from vesalius.baselines import arrays
-from vesalius.baselines.arrays import by_pixels, nearest_series
-from vesalius.baselines.baseline import chosen
 from vesalius.data.images import Images
 from vesalius.data.series import Series
 from vesalius.errors import UnusableData
+from vesalius.metrics.baseline import chosen
 from vesalius.preparation import Scaling
+from vesalius.tasks.images import baseline
+from vesalius.tasks.images.baseline import by_pixels
+from vesalius.tasks.series.baseline import nearest_series
 
 
 def test_bright_and_dark_images_are_told_apart(rng):
@@ -25,7 +26,7 @@ def test_bright_and_dark_images_are_told_apart(rng):
 
 
 def test_more_pixels_than_are_quickly_fitted_are_left_out(monkeypatch):
-    monkeypatch.setattr(arrays, "MOST", 10)
+    monkeypatch.setattr(baseline, "MOST", 10)
     images = Images(np.zeros((2, 1, 3, 3), np.uint8), np.arange(2))
     with pytest.raises(UnusableData, match="2 images have 18 pixels"):
         by_pixels(images, images, ["a", "b"])

@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from vesalius.baselines.forecasting import (
+from vesalius.data.timelines import Windows
+from vesalius.tasks.forecasting.baseline import (
     KERNEL,
     fit_dlinear,
     last_season,
@@ -11,7 +12,6 @@ from vesalius.baselines.forecasting import (
     measure,
     moving_average,
 )
-from vesalius.data.timelines import Windows
 
 
 def test_the_last_value_and_the_last_season_are_repeated():

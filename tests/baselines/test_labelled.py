@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vesalius.baselines.labelled import Tfidf, by_words
-from vesalius.data.labelled import LabelledTexts
+from vesalius.tasks.labelling.baseline import Tfidf, by_words
+from vesalius.tasks.labelling.data import LabelledTexts
 
 TEXTS = ["a red cat", "the cat sleeps", "a dog barks", "the dog runs"] * 6
 CLASSES = np.array([0, 0, 1, 1] * 6)

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesalius.data import answers
-from vesalius.data.answers import Question, compared, exact, f1, normalised, read_questions
-from vesalius.data.passages import Candidates, Passage, Reader, place, starts
-from vesalius.data.settings import AnswerData
 from vesalius.errors import BrokenFile, EmptyCorpus, EmptySequence, ImpossibleSetting, UnusableData
+from vesalius.tasks.answering import data as answers
+from vesalius.tasks.answering.data import (
+    AnswerData,
+    Question,
+    compared,
+    exact,
+    f1,
+    normalised,
+    read_questions,
+)
+from vesalius.tasks.answering.passages import Candidates, Passage, Reader, place, starts
 from vesalius.tokenizers import train_word_pieces
 
 TEXT = "The Café opened in 1889. Ada, who could n't sing, sang there (once) for $5."

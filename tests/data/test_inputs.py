@@ -248,9 +248,9 @@ def test_gaps_are_read_as_in_validation(tst, tmp_path):
 
 def evaluate_batches(model, file):
     from vesalius.arguments import silent
-    from vesalius.training.objectives import OBJECTIVES
+    from vesalius.tasks import task_named
 
-    return OBJECTIVES["series-classes"].held_out(model, str(file), silent).batches.valid()
+    return task_named("series-classes").learns.held_out(model, str(file), silent).batches.valid()
 
 
 def test_a_table_is_a_series_and_is_cut_as_in_training(tst, tmp_path):

@@ -6,11 +6,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from vesalius.data import encoding, labelled
-from vesalius.data.labelled import LabelledTexts, class_weights, few, labelled_parts, split
-from vesalius.data.settings import LabelledData
 from vesalius.data.tables import read_table
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData
+from vesalius.tasks.labelling import encoding
+from vesalius.tasks.labelling.data import (
+    LabelledData,
+    LabelledTexts,
+    class_weights,
+    few,
+    labelled_parts,
+    read_labelled,
+    split,
+)
 from vesalius.tokenizers import train_byte_pairs, train_word_pieces
 
 
@@ -63,7 +70,8 @@ def test_what_is_no_table_is_refused_by_line(name, content, kind, says, tmp_path
 def parts(tmp_path, table, kind="classes", valid=None, **settings):
     corpus = write(tmp_path, table)
     other = None if valid is None else write(tmp_path, valid, "valid.csv")
-    return labelled_parts(LabelledData(corpus=corpus, valid=other, **settings), kind, seed=0)
+    data = LabelledData(corpus=corpus, valid=other, **settings)
+    return labelled_parts(data, kind, seed=0)[:2]
 
 
 TWO = "text,label\n" + "one,a\ntwo,b\n" * 10
@@ -151,7 +159,7 @@ def test_several_labels_come_as_lists_with_separators_or_as_columns(tmp_path):
         json.dumps({"text": t, "label": k}) + "\n" for t, k in zip("abc", lists, strict=True)
     )
     found = [
-        labelled.read_labelled(write(tmp_path, text, name), LabelledData(label=label), "labels")
+        read_labelled(read_table(write(tmp_path, text, name)), LabelledData(label=label), "labels")
         for text, name, label in [
             (columns, "c.csv", "x,y"),
             (cells, "s.csv", "label"),
@@ -165,7 +173,7 @@ def test_several_labels_come_as_lists_with_separators_or_as_columns(tmp_path):
 
 def test_numbers_that_are_labels_are_in_their_order(tmp_path):
     file = write(tmp_path, "text,label\n" + "".join(f"t{i},{i}\n" for i in (10, 9, 2)))
-    assert labelled.read_labelled(file, LabelledData(), "classes").names == ("2", "9", "10")
+    assert read_labelled(read_table(file), LabelledData(), "classes").names == ("2", "9", "10")
 
 
 # As tokens ------------------------------------------------------------------------

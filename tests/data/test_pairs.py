@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from published import published
 
 from vesalius.data.masking import IGNORED
-from vesalius.data.pairs import MaskedText
 from vesalius.data.texts import StoryTexts, read_texts
 from vesalius.data.tokens import Tokens, tokenised
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
+from vesalius.tasks.language.pairs import MaskedText
 from vesalius.tokenizers import read_word_pieces, train_byte_pairs, train_word_pieces
 
 PAD, UNK, CLS, SEP, MASK = range(5)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesalius.baselines.tagging import MostFrequentTag
-from vesalius.data import splits, tagging
-from vesalius.data.alignment import Aligner, windows
+from vesalius.data import splits
 from vesalius.data.batches import bucketed
-from vesalius.data.entities import entities, entity_scores, is_iob2
-from vesalius.data.settings import TaggedData
-from vesalius.data.tagging import Sentence, Tagged, read_tagged
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData
+from vesalius.tasks.tagging import data as tagging
+from vesalius.tasks.tagging.alignment import Aligner, windows
+from vesalius.tasks.tagging.baseline import MostFrequentTag
+from vesalius.tasks.tagging.data import Sentence, Tagged, TaggedData, read_tagged
+from vesalius.tasks.tagging.entities import entities, entity_scores, is_iob2
 from vesalius.tokenizers import read_word_pieces, rules
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "walk", "##ing", "he", "-", "home"]

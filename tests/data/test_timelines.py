@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
 from vesalius.data.timelines import Timeline, borders, brief, fitted, read_timeline, scaled_parts
 from vesalius.errors import ImpossibleSetting, UnusableData, VesaliusError, WrongLength
 from vesalius.preparation import Scaling
+from vesalius.tasks.forecasting.intervals import conformal, half_width
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 13)]
 

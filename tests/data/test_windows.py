@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from vesalius.data.batches import shuffled, spread
 from vesalius.data.masking import IGNORED
 from vesalius.data.tokens import Tokens
-from vesalius.data.windows import Streams, Windows
 from vesalius.errors import EmptyCorpus
+from vesalius.tasks.language.windows import Streams, Windows
 
 quick = settings(max_examples=100)
 

@@ -5,13 +5,13 @@ import csv
 import numpy as np
 import pytest
 
-from vesalius.data.answers import Question
-from vesalius.data.tagging import Sentence, Tagged
-from vesalius.metrics.forecasts import ChannelRow, ForecastPredictions
-from vesalius.metrics.labels import LabelPredictions
-from vesalius.metrics.spans import SpanPredictions
-from vesalius.metrics.tags import TagPredictions
 from vesalius.metrics.values import ValuePredictions
+from vesalius.tasks.answering.data import Question
+from vesalius.tasks.answering.metrics import SpanPredictions
+from vesalius.tasks.forecasting.metrics import ChannelRow, ForecastPredictions
+from vesalius.tasks.labelling.metrics import LabelPredictions
+from vesalius.tasks.tagging.data import Sentence, Tagged
+from vesalius.tasks.tagging.metrics import TagPredictions
 
 
 def written(predictions, folder):

@@ -23,10 +23,10 @@ from vesalius.errors import (
 )
 from vesalius.families import FAMILIES
 from vesalius.model import load
-from vesalius.tasks import filling
-from vesalius.tasks.filling import fill, next_sentence
+from vesalius.tasks import task_named
+from vesalius.tasks.language import filling
+from vesalius.tasks.language.filling import fill, next_sentence
 from vesalius.tokenizers import read_word_pieces, train_byte_pairs, train_words
-from vesalius.training.objectives import OBJECTIVES
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars", "one_thread")
 
@@ -214,7 +214,7 @@ def test_it_means_the_same_as_in_training(bert):
     batch = {"ids": ids, "segments": segments, "real": torch.ones_like(ids, dtype=torch.bool)}
     batch |= {"targets": torch.full_like(ids, IGNORED), "next": torch.tensor([0])}
     with torch.no_grad():
-        sums, _ = OBJECTIVES["mlm+nsp"].sums(bert.network, batch, None)
+        sums, _ = task_named("mlm+nsp").learns.sums(bert.network, batch, None)
     found = next_sentence(bert, "the rain fell", "he was wet")
     assert sums["nsp"].item() == pytest.approx(-np.log(found.follows), rel=1e-6)
 

@@ -10,10 +10,10 @@ import torch
 from strategies import filled, small
 
 import vesalius as vs
-from vesalius.baselines.forecasting import last_value
 from vesalius.equations import forecast_loss
 from vesalius.errors import UnknownConfiguration, VesaliusError
 from vesalius.explorer.uploads import Uploads
+from vesalius.tasks.forecasting.baseline import last_value
 from vesalius.training import train
 from vesalius.training.recipe import recipe
 

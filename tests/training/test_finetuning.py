@@ -29,7 +29,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
-from vesalius.finetuning.kinds import kinds_of
+from vesalius.tasks.kinds import kinds_of
 from vesalius.tokenizers import train_byte_pairs, train_word_pieces
 from vesalius.training import train
 
@@ -458,8 +458,8 @@ def test_series_of_another_shape_than_the_backbone_reads_are_refused(backbones, 
 READERS = [
     ("bert", "labelled.csv", "vesalius.data.tables", "read_table", {}),
     ("bert", "labelled.csv", "vesalius.data.tables", "read_table", {"seeds": 2}),
-    ("bert", "names.conll", "vesalius.data.tagging", "read_tagged", {}),
-    ("bert", "questions.json", "vesalius.data.answers", "read_questions", {}),
+    ("bert", "names.conll", "vesalius.tasks.tagging.data", "read_tagged", {}),
+    ("bert", "questions.json", "vesalius.tasks.answering.data", "read_questions", {}),
     ("tst", "waves.ts", "vesalius.data.series", "read_ts", {}),
     ("patchtst", "waves.npy", "vesalius.data.timelines", "read_timeline", SHORT),
 ]
@@ -490,7 +490,9 @@ def test_data_are_read_and_the_model_is_loaded_once(
     given = tmp_path / name if name == "labelled.csv" else data[name]
     reads = counting(monkeypatch, getattr(importlib.import_module(module), reader))
     loads = counting(monkeypatch, importlib.import_module("vesalius.model").load)
-    encodings = counting(monkeypatch, importlib.import_module("vesalius.data.encoding").encoded)
+    encodings = counting(
+        monkeypatch, importlib.import_module("vesalius.tasks.labelling.encoding").encoded
+    )
     vs.finetune(backbones[family], given, out=tmp_path / "mine", **QUICK, **settings)
     assert len(reads) == 1
     backbone = [given for given, *_ in loads if str(given) == str(backbones[family])]

@@ -11,8 +11,8 @@ from vesalius import evaluate
 from vesalius.arguments import silent
 from vesalius.data import parts, splits
 from vesalius.data.settings import ImageData
+from vesalius.tasks import task_named
 from vesalius.training import Callback, train
-from vesalius.training.objectives import OBJECTIVES
 
 ONE_STEP = {"steps": 1, "evaluate_every": 1, "save_every": 1}
 WORDS = ("ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibex", "jay")
@@ -113,7 +113,7 @@ def test_what_is_evaluated_of_a_file_was_not_trained_on(name, tmp_path):
     corpus = recipe.data.corpus
     found = evaluate(model, corpus)
     assert found.part == said
-    held_out = OBJECTIVES[recipe.objective].held_out(model, corpus, silent)
+    held_out = task_named(recipe.objective).learns.held_out(model, corpus, silent)
     tested = contents(held_out.batches.validation)
     assert tested
     assert not tested & contents(training)

@@ -11,13 +11,13 @@ from small import small_recipe
 from vesalius import answer, dissect, evaluate, load, tag
 from vesalius.analyses import targets
 from vesalius.cli import main
-from vesalius.data.passages import Candidates, Reader
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
 from vesalius.explorer.reading import Asked, what
 from vesalius.explorer.suggestions import ASKED, HOLDS, TAGGED, offered
 from vesalius.explorer.uploads import Uploads
 from vesalius.model import create
-from vesalius.tasks.answering import answered
+from vesalius.tasks.answering.passages import Candidates, Reader
+from vesalius.tasks.answering.use import answered
 from vesalius.training import train
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars")

@@ -13,7 +13,7 @@ from vesalius.explorer.runs import Run
 from vesalius.families import family_of
 from vesalius.model import Model
 from vesalius.preparation import Scaling
-from vesalius.tasks.forecasting import LEVEL, in_units
+from vesalius.tasks.forecasting.use import LEVEL, in_units
 
 
 def forecasts(model: Model) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vesalius.finetuning.tasks import Task
 from vesalius.model import Model, loaded
+from vesalius.tasks import Task
 from vesalius.views.shown import Part, Shown, Table
 
 
@@ -35,7 +35,7 @@ class FineTuned(Shown):
 
     @property
     def objective(self) -> str:
-        return self.task.objective
+        return self.task.name
 
     @property
     def model(self) -> Model:
@@ -47,7 +47,7 @@ class FineTuned(Shown):
 
     def to_json(self) -> dict[str, Any]:
         about: dict[str, Any] = {"folder": str(self.folder), "backbone": self.backbone}
-        about |= {"task": self.task.name, "objective": self.objective}
+        about |= {"task": self.task.option, "objective": self.objective}
         about |= {"step": self.step, "reason": self.reason}
         counts = {"training": self.training, "validation": self.validation}
         before = {"before": self.before} if self.before else {}
@@ -141,7 +141,7 @@ class FineTunedSeeds(Shown):
 
 def commands(task: Task, folder: Path, data: str) -> Iterator[str]:
     """What to run next."""
-    suffix = Path(data).suffix or {"words": ".conll"}.get(task.kind, ".ts")
+    suffix = Path(data).suffix or (".conll" if "words" in task.kinds else ".ts")
     filled = {"folder": shlex.quote(str(folder)), "data": shlex.quote(data), "suffix": suffix}
     for line in (*task.then, "explore {folder}"):
         yield f"vesalius {line.format(**filled)}"

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from vesalius.arguments import Progress
 from vesalius.data.batches import Batches, TwoParts
-from vesalius.data.pairs import MaskedText
-from vesalius.data.windows import Streams, Windows
 from vesalius.errors import EmptyCorpus, WrongKind
 from vesalius.finetuning.backbones import Backbone
 from vesalius.finetuning.results import FineTuned
-from vesalius.finetuning.tasks import Task
+from vesalius.tasks import Task
+from vesalius.tasks.language.pairs import MaskedText
+from vesalius.tasks.language.windows import Streams, Windows
 from vesalius.training import Callback, run
 from vesalius.training.initialisation import LEAST, Setup, configured
 from vesalius.training.recipe import recipe, write_recipe
@@ -120,7 +120,7 @@ def _completed(
         try:
             batches = source.batches(config, batch)
         except EmptyCorpus:  # a short text has few windows
-            if task.name != "text" or "batch" in asked or batch == 1:
+            if task.option != "text" or "batch" in asked or batch == 1:
                 raise
             batch //= 2
     sizes = counted(batches, batch)

@@ -14,8 +14,8 @@ from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.families.family import OwnConfig
 from vesalius.model import Model, load
-from vesalius.training.objectives import Objective, objective_named
-from vesalius.training.objectives.objective import Source
+from vesalius.tasks import task_named
+from vesalius.tasks.objective import Objective, Source
 from vesalius.training.settings import Recipe
 
 HEADS = (
@@ -43,7 +43,7 @@ class Setup:
 
     @classmethod
     def of(cls, recipe: Recipe, progress: Progress) -> "Setup":
-        objective = objective_named(recipe.objective)
+        objective = task_named(recipe.objective).learns
         started = None if recipe.init is None else load(recipe.init)
         tokenizer = None if started is None else started.tokenizer
         source = objective.source(recipe, tokenizer, progress)

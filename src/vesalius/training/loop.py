@@ -28,12 +28,12 @@ from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoR
 from vesalius.families import family_of
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
+from vesalius.tasks.objective import State, tensors
 from vesalius.training import state as stored
 from vesalius.training.allocator import keep_freed_memory
 from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
 from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
 from vesalius.training.initialisation import Setup, freeze, network
-from vesalius.training.objectives.objective import State, tensors
 from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.processes import Processes, gather_state, local_state
 from vesalius.training.recipe import differences, read_recipe

@@ -23,7 +23,8 @@ from vesalius.errors import ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.extras import require
 from vesalius.families.config import Config
 from vesalius.machine import not_kept, usable_cache
-from vesalius.training.objectives import OBJECTIVES, Objective
+from vesalius.tasks import all_tasks
+from vesalius.tasks.objective import Objective
 from vesalius.training.settings import Training
 from vesalius.training.strategies.probing import FITS, Part
 from vesalius.training.strategies.strategy import Strategy
@@ -45,7 +46,7 @@ class Features(Strategy):
     def require(cls, training: Training, objective: Objective) -> None:
         super().require(training, objective)
         if not objective.linear_head:
-            able = ", ".join(name for name, one in OBJECTIVES.items() if one.linear_head)
+            able = ", ".join(task.name for task in all_tasks() if task.learns.linear_head)
             raise WrongKind(f"strategy features is for {able}, not for {objective.name}")
         require("sklearn")
 
@@ -130,7 +131,7 @@ class Features(Strategy):
         """What the head reads of each example, and the example's answer."""
         import torch
 
-        from vesalius.training.objectives.objective import tensors
+        from vesalius.tasks.objective import tensors
 
         seen: list[Any] = []
         head = run.network.get_submodule(self.objective.linear_head)

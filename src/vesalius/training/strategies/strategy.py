@@ -16,7 +16,7 @@ import numpy as np
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import family_of
 from vesalius.families.config import Config
-from vesalius.training.objectives import Objective
+from vesalius.tasks.objective import Objective
 from vesalius.training.settings import Recipe, Training
 
 if TYPE_CHECKING:  # recipes are read without training, too
