@@ -226,7 +226,7 @@ def evaluate(
     stride = None if stride is None else arguments.whole("stride", stride, least=1)
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
-    labelled = any(o.labels_of(corpus) for o in _serving(model))
+    labelled = any(o.labels_of(corpus) and o.serves(model) for o in _possible(model))
     if family_of(model.config).predicts_text and not labelled:
         if baseline:
             raise WrongKind("there is no simple method to compare models of the next token with")
@@ -409,7 +409,7 @@ def _objectives(model: Model, corpus: str) -> list[Objective]:
 
     Of a model with heads for labels and for words, a table is for the labels.
     """
-    fitting = _serving(model)
+    fitting = [objective for objective in _possible(model) if objective.serves(model)]
     fitting = [objective for objective in fitting if objective.labels_of(corpus)] or fitting
     if not fitting:
         family = family_of(model.config)
@@ -421,11 +421,11 @@ def _objectives(model: Model, corpus: str) -> list[Objective]:
     return [o for o in fitting if not any(set(o.losses) < set(other.losses) for other in fitting)]
 
 
-def _serving(model: Model) -> list[Objective]:
-    """The objectives whose heads a model has, or that of the task that it says it is for."""
+def _possible(model: Model) -> list[Objective]:
+    """The objectives that a model may have heads for: all, unless it says its task."""
     if model.preprocessing.task is not None:
         return [task_named(model.preprocessing.task).learns]
-    return [o for o in (task.learns for task in all_tasks()) if o.serves(model)]
+    return [task.learns for task in all_tasks()]
 
 
 def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Batch]:

@@ -31,7 +31,7 @@ def folder(tmp_path, no_progress_bars):
 
 
 def ours(model):
-    return model.preprocessing.scaling(3, axes=(1, 1)).apply(IMAGE)
+    return model.preprocessing.scaling(len(IMAGE), axes=(1, 1)).apply(IMAGE)
 
 
 def theirs(folder):

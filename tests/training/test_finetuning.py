@@ -146,9 +146,9 @@ def test_the_task_follows_from_the_data(
     assert found.training > found.validation > 0
     said = [part for part in found.view() if isinstance(part, str)]
     assert any(part.startswith(f"vesalius {line.format(mine)}") for part in said)
-    assert found.to_json()["task"] == found.task.name
+    assert found.to_json()["task"] == found.task.option
     # What it was before stands beside where the same can be asked of it.
-    assert found.before.keys() == (found.numbers.keys() if found.task.name == "text" else set())
+    assert found.before.keys() == (found.numbers.keys() if found.task.option == "text" else set())
     if found.before:
         assert found.before != found.numbers
     again = train(mine / "recipe.toml", tmp_path / "again").model
@@ -288,7 +288,7 @@ def test_reading_without_labels_comes_first_and_labels_follow(data, backbones, t
         read = vs.finetune(backbones[family], data[first], out=out, **settings, **QUICK)
         assert read.objective in ("mlm", "masked-patches", "masked-series")
         found = vs.finetune(out, data[second], out=tmp_path / f"{out.name}-2", **QUICK)
-        assert found.task.name == "classes"
+        assert found.task.option == "classes"
         assert found.backbone == str(out / "model")
         # Each has the heads of its task alone, and can be measured by them.
         assert vs.evaluate(out, data[first]).numbers.keys() == read.numbers.keys()

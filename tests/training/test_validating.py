@@ -305,8 +305,8 @@ def test_a_table_is_cut_into_windows_of_which_the_last_in_time_validate(tmp_path
     assert outcome.model.config.context == 10
     kept = json.loads((outcome.folder / "model/preprocessing.json").read_text())
     rows = np.loadtxt(file, delimiter=",", skiprows=1, usecols=(1, 2)).astype(np.float32)
-    assert kept.mean == pytest.approx(rows[:90].mean(axis=0), rel=1e-5)
-    assert kept.std == pytest.approx(rows[:90].std(axis=0), rel=1e-5)
+    assert kept["mean"] == pytest.approx(rows[:90].mean(axis=0), rel=1e-5)
+    assert kept["std"] == pytest.approx(rows[:90].std(axis=0), rel=1e-5)
     last = tmp_path / "last.csv"
     lines = Path(file).read_text().splitlines()
     last.write_text("\n".join([lines[0], *lines[91:]]) + "\n")

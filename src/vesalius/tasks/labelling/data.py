@@ -141,22 +141,31 @@ def labelled_parts(
 
     ``table`` is the training file's, if it has been read.
     """
-    file = training_file(data.corpus)
-    table = table or read_table(file)
+    table = table or read_table(training_file(data.corpus))
     training = read_labelled(table, data, kind, role="train")
     _require_learnable(training, kind)
     other = table if data.valid is None else read_table(data.valid)
-    if data.valid is not None or table.part("valid"):
+    if _has_validation(data, table):
         known = training.names or None
         validation = read_labelled(other, data, kind, known, role="valid")
         _require_apart(training, validation)
-        kept = splits.all_of(Path(file))
     else:
         training, validation = split(training, data.split, seed)
-        kept = splits.split_of(Path(file), data.split, seed)
     if data.examples is not None:
         training = few(training, data.examples, seed)
-    return training, validation, kept
+    return training, validation, kept_split(data, seed, table)
+
+
+def kept_split(data: LabelledData, seed: int, table: Table) -> dict[str, Any]:
+    """What was trained on and how it was split, as a model keeps it."""
+    file = Path(table.name)
+    if _has_validation(data, table):
+        return splits.all_of(file)
+    return splits.split_of(file, data.split, seed)
+
+
+def _has_validation(data: LabelledData, table: Table) -> bool:
+    return data.valid is not None or table.part("valid") is not None
 
 
 def training_file(corpus: str) -> str:

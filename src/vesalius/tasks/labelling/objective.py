@@ -19,6 +19,7 @@ from vesalius import tokenizers
 from vesalius.arguments import Progress
 from vesalius.data.batches import Batch
 from vesalius.data.inputs import label_kind, label_names
+from vesalius.data.tables import read_table
 from vesalius.equations import sigmoid
 from vesalius.errors import BrokenFile, ImpossibleSetting, WrongKind
 from vesalius.families import family_of
@@ -36,7 +37,9 @@ from vesalius.tasks.labelling.data import (
     LabelledTexts,
     held_out_part,
     is_labelled,
+    kept_split,
     labelled_parts,
+    training_file,
 )
 from vesalius.tasks.labelling.metrics import LabelPredictions
 from vesalius.tasks.objective import (
@@ -131,8 +134,9 @@ class LabelledObjective(Objective):
 
     def baselines(self, model: Model, held_out: HeldOut, progress: Progress) -> list[Baseline]:
         data, seed = self.trained_on(model)
-        training, _, split = labelled_parts(data, self.kind, seed)
-        self.require_unchanged(model, split, data.corpus)
+        table = read_table(training_file(data.corpus))
+        self.require_unchanged(model, kept_split(data, seed, table), data.corpus)
+        training, *_ = labelled_parts(data, self.kind, seed, table)
         progress("a baseline of counted words", 0, None)
         return by_words(self.kind, training, held_out.examples, seed)
 
