@@ -24,7 +24,7 @@ from vesalius.errors import UnusableData
 from vesalius.families.config import setting
 from vesalius.generation import forward
 from vesalius.metrics.baseline import Baseline
-from vesalius.metrics.predictions import Metrics, Predictions, Row
+from vesalius.metrics.predictions import Metrics, Predictions, Row, Share
 from vesalius.preparation import Preparation
 from vesalius.tasks.labelling.encoding import encoded, padded
 from vesalius.tasks.objective import BATCH, SEED, HeldOut, Objective, Source
@@ -162,7 +162,7 @@ class Choice(Objective):
     def baselines(self, model: Any, held_out: HeldOut, progress: Any) -> list[Baseline]:
         right = [closest(e) == e.right for e in held_out.examples]
         about = "the ending with most words of the text"
-        return [Baseline("words in common", about, {"accuracy": float(np.mean(right))})]
+        return [Baseline("words in common", about, {"accuracy": Share(np.mean(right))})]
 
 
 def choices(
@@ -187,7 +187,7 @@ class ChoiceMetrics(Metrics):
     """The accuracy of a guess."""
 
     def numbers(self) -> dict[str, float]:
-        return {"accuracy": self.accuracy, "accuracy_of_a_guess": self.chance}
+        return {"accuracy": Share(self.accuracy), "accuracy_of_a_guess": Share(self.chance)}
 
     def to_json(self) -> Mapping[str, Any]:
         return self.numbers()

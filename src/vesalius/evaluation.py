@@ -26,7 +26,7 @@ from vesalius.errors import EmptyCorpus, ImpossibleSetting, MissingExtra, Vesali
 from vesalius.families import family_of
 from vesalius.generation import forward
 from vesalius.metrics.baseline import Baseline
-from vesalius.metrics.predictions import Metrics, Predictions
+from vesalius.metrics.predictions import Metrics, Predictions, shown, words
 from vesalius.model import Model, ModelLike, loaded
 from vesalius.tasks import all_tasks, task_named
 from vesalius.tasks.language.objective import corpus_tokens, perplexity
@@ -145,8 +145,8 @@ class Measures(Pictured):
         for name in {**self.numbers, **{k: 0.0 for some in others for k in some}}:
             if name.endswith(apart):  # in a column of its own
                 continue
-            cells = (_shown(name, some.get(name)) for some in (self.numbers, *others))
-            rows.append((_words(name), *cells))
+            cells = (shown(some[name]) if name in some else "" for some in (self.numbers, *others))
+            rows.append((words(name), *cells))
         if self.unknown:
             rows.append(("unknown tokens", f"{self.unknown:,}", *("" for _ in others)))
         heads = (
@@ -179,21 +179,6 @@ class Measures(Pictured):
     def _repr_html_(self) -> str:
         drawn = self.metrics is not None and self.metrics.drawn
         return super()._repr_html_() if drawn else Shown._repr_html_(self)
-
-
-WORDS = {"f1": "F1", "r2": "R²"}
-
-
-def _words(name: str) -> str:
-    return " ".join(WORDS.get(word, word) for word in name.split("_"))
-
-
-def _shown(name: str, number: float | None) -> str:
-    if number is None:
-        return ""
-    if isinstance(number, int):
-        return f"{number:,}"
-    return f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
 
 
 def _measured(part: str) -> str:

@@ -1,10 +1,12 @@
 """Labels, values, tags, answers and forecasts beside the truth: numbers by hand, and the errors."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 
+from vesalius.metrics.predictions import Share, shown, words
 from vesalius.metrics.values import ValuePredictions
 from vesalius.tasks.answering.data import Question
 from vesalius.tasks.answering.metrics import SpanPredictions
@@ -96,3 +98,11 @@ def test_channels_with_the_largest_errors_come_first():
     table, note = metrics.tables()
     assert [row[0] for row in table.rows][:2] == ["c11", "c10"]
     assert note == "the 10 worst of 12 channels; all are in the JSON"
+
+
+def test_a_metric_knows_its_unit_whatever_it_is_called():
+    assert shown(Share(0.98193)) == "98.19%"
+    assert shown(0.98193) == "0.9819"
+    assert shown(1234) == "1,234"
+    assert words("entity_f1") == "entity F1"
+    assert json.dumps({"accuracy": Share(0.5)}) == '{"accuracy": 0.5}'

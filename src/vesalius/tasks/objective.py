@@ -30,7 +30,7 @@ from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
 from vesalius.metrics.baseline import Baseline
 from vesalius.metrics.classes import ClassPredictions
-from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.predictions import Predictions, Share
 from vesalius.model import PREPROCESSING, Model
 from vesalius.preparation import Preparation
 from vesalius.tasks import task_named
@@ -308,7 +308,7 @@ class Objective:
     def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
         """The numbers that people compare."""
         (name,) = self.losses
-        return {"loss": means[name], "accuracy": means[f"{name} accuracy"]}
+        return {"loss": means[name], "accuracy": Share(means[f"{name} accuracy"])}
 
 
 def classified(

@@ -201,24 +201,11 @@ class Run:
             self._finish()
         return reason
 
-    def stop(self, reason: str) -> None:
-        """Save after this step and leave; for callbacks, and for signals."""
-        self._stop = reason
-
-    def _signalled(self, name: str) -> None:
-        """A first signal ends the run after its step, a second one at once.
-
-        A closed terminal is no second one: the system and the shell may both send its SIGHUP.
-        """
-        if self._stop and name != "SIGHUP":
-            raise KeyboardInterrupt
-        self.stop(self._stop or name)
-
     # One step ----------------------------------------------------------------
 
     def _step(self, callbacks: list[Callback]) -> None:
         began = time.perf_counter()
-        metrics = self.strategy.update(self)
+        metrics = self.strategy.fit(self) or self._descend()
         self.step += 1
         taken = time.perf_counter() - began
         self.seconds += taken
@@ -227,7 +214,7 @@ class Run:
             for callback in callbacks:
                 callback.stepped(self, {**metrics, **speed, "seconds": self.seconds})
 
-    def descend(self) -> dict[str, float]:
+    def _descend(self) -> dict[str, float]:
         """Gradient descent by the step's batch; gives its metrics, examples and tokens."""
         batch = self.batches.train(self.step)
         self._seed()
@@ -247,23 +234,6 @@ class Run:
         if "ids" in batch:
             counts["tokens"] = batch["ids"].size
         return {"loss": loss, **means, "rate": rate, "norm": norm, **counts}
-
-    def _not_finite(self, what: str) -> LossNotFinite:
-        kept = self.checkpoints.steps()
-        good = f"the last checkpoint is of step {kept[-1]}" if kept else "there is no checkpoint"
-        return LossNotFinite(
-            f"the {what} at step {self.step}; {good}. "
-            f"A lower training.learning_rate or training.clip may help"
-        )
-
-    def _seed(self) -> None:
-        """Dropout follows from the seed, the step and the rank alone."""
-        key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
-        number = int(key.generate_state(1, np.uint64)[0] >> 1)
-        if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
-            torch.default_generator.manual_seed(number)
-        else:
-            torch.manual_seed(number)
 
     def _gradients(self, batch: Batch) -> dict[str, float]:
         """Gradients of the mean loss over the whole batch, by gradient accumulation.
@@ -305,6 +275,23 @@ class Run:
         first = self.processes.rows(self.settings.batch).start
         return tuple(part[:, rows.start - first : rows.stop - first] for part in self.state)
 
+    def _not_finite(self, what: str) -> LossNotFinite:
+        kept = self.checkpoints.steps()
+        good = f"the last checkpoint is of step {kept[-1]}" if kept else "there is no checkpoint"
+        return LossNotFinite(
+            f"the {what} at step {self.step}; {good}. "
+            f"A lower training.learning_rate or training.clip may help"
+        )
+
+    def _seed(self) -> None:
+        """Dropout follows from the seed, the step and the rank alone."""
+        key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
+        number = int(key.generate_state(1, np.uint64)[0] >> 1)
+        if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
+            torch.default_generator.manual_seed(number)
+        else:
+            torch.manual_seed(number)
+
     @property
     def device(self) -> torch.device:
         return self.processes.device
@@ -317,18 +304,18 @@ class Run:
     # Validation --------------------------------------------------------------
 
     def _validate(self, callbacks: list[Callback]) -> None:
-        self.valid = self.strategy.validate(self)
+        self.valid = self.strategy.means(self) or self.objective.means(
+            self.network,
+            self.batches.valid(self.settings.validate_on),
+            self.device,
+            self._precision,
+        )
         if not math.isfinite(self.valid["loss"]):
             raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
         for callback in callbacks:
             callback.validated(self, self.valid)
-
-    def means(self) -> dict[str, float]:
-        """The objective's means over the validation part."""
-        batches = self.batches.valid(self.settings.validate_on)
-        return self.objective.means(self.network, batches, self.device, self._precision)
 
     def _sample(self, callbacks: list[Callback]) -> None:
         assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
@@ -346,6 +333,19 @@ class Run:
         return bool(self.settings.patience) and waited >= self.settings.patience
 
     # Stopping and going on ---------------------------------------------------
+
+    def stop(self, reason: str) -> None:
+        """Save after this step and leave; for callbacks, and for signals."""
+        self._stop = reason
+
+    def _signalled(self, name: str) -> None:
+        """A first signal ends the run after its step, a second one at once.
+
+        A closed terminal is no second one: the system and the shell may both send its SIGHUP.
+        """
+        if self._stop and name != "SIGHUP":
+            raise KeyboardInterrupt
+        self.stop(self._stop or name)
 
     def _save(self, callbacks: list[Callback]) -> None:
         sharded = self.processes.parallel == "fsdp"

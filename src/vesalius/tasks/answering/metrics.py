@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vesalius.metrics.predictions import Metrics, Predictions, Row
+from vesalius.metrics.predictions import Metrics, Predictions, Row, Share
 from vesalius.tasks.answering.data import Question, compared, exact, f1
 
 
@@ -16,7 +16,7 @@ class SpanMetrics(Metrics):
     f1: float
 
     def numbers(self) -> dict[str, float]:
-        return {"exact_match": self.exact_match, "f1": self.f1}
+        return {"exact_match": Share(self.exact_match), "f1": self.f1}
 
     def __repr__(self) -> str:
         return f"SpanMetrics: exact match {self.exact_match:.4f}, F1 {self.f1:.4f}"

@@ -16,7 +16,7 @@ from vesalius.data.settings import ImageData
 from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
 from vesalius.metrics.baseline import Baseline
-from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.predictions import Predictions, Share
 from vesalius.model import Model
 from vesalius.preparation import Preparation, Scaling
 from vesalius.tasks.images.baseline import by_pixels
@@ -146,7 +146,7 @@ class Pixels(ImageObjective):
         return self.counted("token", self.targets(batch))
 
     def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
-        nats, right = means["token"], means["token accuracy"]
+        nats, right = means["token"], Share(means["token accuracy"])
         return {"nats_per_pixel": nats, "bits_per_pixel": nats / math.log(2), "accuracy": right}
 
 

@@ -29,7 +29,7 @@ from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.generation import forward
 from vesalius.machine import usable_cache
-from vesalius.metrics.predictions import Predictions
+from vesalius.metrics.predictions import Predictions, Share
 from vesalius.model import Model
 from vesalius.preparation import Preparation
 from vesalius.tasks.language.pairs import MaskedText
@@ -225,13 +225,13 @@ class MaskedTokens(TextObjective):
         return losses | right, None
 
     def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         if "mlm" in self.losses:
             found = {"loss": means["mlm"], "perplexity": perplexity(means["mlm"])}
-            found["accuracy"] = means["mlm accuracy"]
+            found["accuracy"] = Share(means["mlm accuracy"])
         if "nsp" in self.losses:
             found["next_sentence_loss"] = means["nsp"]
-            found["next_sentence_accuracy"] = means["nsp accuracy"]
+            found["next_sentence_accuracy"] = Share(means["nsp accuracy"])
         return found
 
 

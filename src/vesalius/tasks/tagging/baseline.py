@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from vesalius.metrics.baseline import Baseline
+from vesalius.metrics.predictions import Share
 from vesalius.tasks.tagging.data import Tagged
 from vesalius.tasks.tagging.entities import entity_scores, is_iob2
 
@@ -46,7 +47,8 @@ class MostFrequentTag:
         found = [self.tag(sentence.words) for sentence in part.sentences]
         true = [sentence.tags for sentence in part.sentences]
         pairs = [p for a, b in zip(found, true, strict=True) for p in zip(a, b, strict=True)]
-        means = {"accuracy": sum(a == b for a, b in pairs) / max(1, len(pairs))}
+        right = sum(a == b for a, b in pairs) / max(1, len(pairs))
+        means: dict[str, float] = {"accuracy": Share(right)}
         if not is_iob2(set(self.words.values())):
             return means
         return means | {f"entity_{name}": v for name, v in entity_scores(found, true).items()}

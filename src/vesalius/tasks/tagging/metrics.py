@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vesalius.metrics.classes import ClassMetrics, class_metrics
-from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
+from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, Share, more
 from vesalius.tasks.tagging.data import Tagged
 from vesalius.tasks.tagging.entities import entities, entity_scores, is_iob2
 from vesalius.views.shown import Part, Table
@@ -38,7 +38,7 @@ class TagMetrics(Metrics):
 
     def numbers(self) -> dict[str, float]:
         found = {f"entity_{name}": value for name, value in self.entity.items()}
-        return {"accuracy": self.words.accuracy, "macro_f1": self.words.macro_f1, **found}
+        return {"accuracy": Share(self.words.accuracy), "macro_f1": self.words.macro_f1, **found}
 
     def __repr__(self) -> str:
         return f"TagMetrics: {', '.join(f'{k} {v:.4f}' for k, v in self.numbers().items())}"

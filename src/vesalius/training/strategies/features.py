@@ -60,7 +60,7 @@ class Features(Strategy):
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name.startswith(head))
 
-    def update(self, run: Run) -> dict[str, float]:
+    def fit(self, run: Run) -> dict[str, float]:
         import torch
 
         if run.processes.count > 1:
@@ -80,7 +80,7 @@ class Features(Strategy):
         told = {"loss": loss, "rate": 0.0, "norm": 0.0, "penalty": fitted.penalty}
         return {**told, "examples": len(train.answers)}
 
-    def validate(self, run: Run) -> dict[str, float]:
+    def means(self, run: Run) -> dict[str, float]:
         return self._means(run, self.valid)
 
     def _means(self, run: Run, part: Part) -> dict[str, float]:
