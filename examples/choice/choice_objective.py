@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-KEPT = ("text", "label", "separator")
+SETTINGS = ("text", "label", "separator")
 ABSENT = -1e9
 """The score of an ending that a text with fewer endings does not have."""
 
@@ -62,7 +62,7 @@ class Example:
 
 
 def read_examples(table: Table, data: ChoiceData) -> list[Example]:
-    found = []
+    examples = []
     columns = [table.cells(name) for name in (data.text, data.endings, data.label)]
     for row, (text, cell, label) in enumerate(zip(*columns, strict=True)):
         endings = [ending.strip() for ending in str(cell).split(data.separator)]
@@ -71,8 +71,8 @@ def read_examples(table: Table, data: ChoiceData) -> list[Example]:
                 f"{table.where(row)}: expected a text, two endings or more, and one of them as "
                 f"{data.label!r}, got {cell!r} and {label!r}"
             )
-        found.append(Example(text, tuple(endings), endings.index(str(label).strip())))
-    return found
+        examples.append(Example(text, tuple(endings), endings.index(str(label).strip())))
+    return examples
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,18 +122,18 @@ class Choice(Objective):
             hashlib.sha256(repr(train).encode()).hexdigest(),
             pieces,
             Preparation(
-                task=self.name, **self.changed(data, KEPT), **self.remembered(recipe, split)
+                task=self.name, **self.changed(data, SETTINGS), **self.remembered(recipe, split)
             ),
         )
 
     def held_out(self, model: Any, corpus: str, progress: Any) -> HeldOut:
-        kept = model.preprocessing
+        known = model.preprocessing
         examples = read_examples(
-            read_table(corpus), ChoiceData(corpus=corpus, **kept.settings(KEPT))
+            read_table(corpus), ChoiceData(corpus=corpus, **known.settings(SETTINGS))
         )
         which = "all"
-        if splits.same(Path(corpus), kept.held_out):
-            examples = [examples[i] for i in splits.rows(range(len(examples)), kept.held_out)[1]]
+        if splits.same(Path(corpus), known.held_out):
+            examples = [examples[i] for i in splits.rows(range(len(examples)), known.held_out)[1]]
             which = f"the {len(examples)} texts that training held out"
         batches = choices(examples, examples, model.tokenizer, model.config, BATCH, SEED)
         return HeldOut(self, batches, part=which, examples=examples)
@@ -141,8 +141,8 @@ class Choice(Objective):
     def scores(self, network: Module, batch: dict[str, Tensor]) -> Tensor:
         many = batch["there"].shape
         ids, segments, real = (batch[name].flatten(0, 1) for name in ("ids", "segments", "real"))
-        found: Tensor = network(ids, segments, real).labels.float().reshape(many)
-        return found.masked_fill(~batch["there"], ABSENT)
+        scores: Tensor = network(ids, segments, real).labels.float().reshape(many)
+        return scores.masked_fill(~batch["there"], ABSENT)
 
     def sums(self, network: Module, batch: dict[str, Tensor], state: Any) -> Any:
         scores = self.scores(network, batch)

@@ -18,7 +18,7 @@ def with_added(group: str, kind: type[Row], ours: Sequence[Row]) -> tuple[Row, .
     """Our rows, and those of other packages, which have names of their own."""
     from importlib.metadata import entry_points
 
-    found, what = {row.name: row for row in ours}, kind.__name__
+    rows, what = {row.name: row for row in ours}, kind.__name__
     for point in entry_points(group=group):
         try:
             row = point.load()
@@ -26,10 +26,10 @@ def with_added(group: str, kind: type[Row], ours: Sequence[Row]) -> tuple[Row, .
             raise BrokenPlugin(
                 f"the {what.lower()} {point.name} of {point.value!r} cannot be loaded: {error}"
             ) from error
-        if not isinstance(row, kind) or row.name in found:
+        if not isinstance(row, kind) or row.name in rows:
             raise BrokenPlugin(
                 f"{point.value!r} in the entry points {group} must be a {what} with a name of its "
                 f"own, got {getattr(row, 'name', row)!r}"
             )
-        found[row.name] = row
-    return tuple(found.values())
+        rows[row.name] = row
+    return tuple(rows.values())

@@ -107,9 +107,9 @@ class Preparation:
 
     def to_json(self) -> dict[str, Any]:
         table = self.separator is not None
-        found = {name: getattr(self, name) for name in SETTINGS}
-        held = {k: v for k, v in found.items() if v is not None or (table and k in COLUMNS)}
-        return {**held, **self.others}
+        every = {name: getattr(self, name) for name in SETTINGS}
+        known = {k: v for k, v in every.items() if v is not None or (table and k in COLUMNS)}
+        return {**known, **self.others}
 
     def __bool__(self) -> bool:
         """Whether anything is known."""

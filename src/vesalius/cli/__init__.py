@@ -80,8 +80,8 @@ def _added() -> dict[str, click.Command]:
     """The verbs of tasks of other packages."""
     from vesalius.tasks import all_tasks
 
-    found = (task.command.get() for task in all_tasks() if task.command is not None)
-    return {command.name: command for command in found}
+    commands = (task.command.get() for task in all_tasks() if task.command is not None)
+    return {command.name: command for command in commands}
 
 
 class Verbs(click.Group):

@@ -54,10 +54,10 @@ def task_for(
     ]
     if having and not any(row in alike for row in having):
         raise _unserved(having, named, family)
-    found = alike[0] if len(alike) == 1 else _chosen(alike, corpus, columns, fitting[0])
+    choice = alike[0] if len(alike) == 1 else _chosen(alike, corpus, columns, fitting[0])
     if "second" in columns:
-        return found._replace(task=replace(found.task, then=found.task.then_pairs))
-    return found
+        return choice._replace(task=replace(choice.task, then=choice.task.then_pairs))
+    return choice
 
 
 def _chosen(
@@ -74,8 +74,8 @@ def _chosen(
         raise UnusableData(
             f"{error}. It looks like {kind}, for which there are models of {families}"
         ) from error
-    found = next((row for row in alike if row.task.option == option), alike[0])
-    return found._replace(read=read)
+    choice = next((row for row in alike if row.task.option == option), alike[0])
+    return choice._replace(read=read)
 
 
 def _unserved(fitting: Sequence[Choice], named: str, family: Family) -> WrongKind:

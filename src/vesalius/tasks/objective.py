@@ -7,6 +7,7 @@ batch may be gone through in parts and by several processes; the mean is over al
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -31,8 +32,9 @@ from vesalius.generation import forward
 from vesalius.metrics.baseline import Baseline
 from vesalius.metrics.classes import ClassPredictions
 from vesalius.metrics.predictions import Predictions, Share
+from vesalius.metrics.values import ValuePredictions
 from vesalius.model import PREPROCESSING, Model
-from vesalius.preparation import Preparation
+from vesalius.preparation import Preparation, Scaling
 from vesalius.tasks import task_named
 from vesalius.tokenizers import Tokenizer
 from vesalius.training.settings import Recipe
@@ -309,6 +311,36 @@ class Objective:
         """The numbers that people compare."""
         (name,) = self.losses
         return {"loss": means[name], "accuracy": Share(means[f"{name} accuracy"])}
+
+
+class ValueObjective(Objective):
+    """Σ (ŷ − y)² over z-scored values; reported in the units that they came in."""
+
+    fitted = "values"
+
+    def scaling_of(self, values: Array) -> dict[str, float]:
+        """What a model keeps of the values that it is trained on."""
+        scale = Scaling.of([values[:, None]])
+        return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+
+    def answered(self, found: Tensor, answers: Tensor) -> Sums:
+        return {"values": (found - answers).square().sum()}
+
+    def terms(self, batch: Batch) -> dict[str, int]:
+        return {"values": len(batch[self.answers])}
+
+    def compared(
+        self, model: Model, values: Array, truth: Array, inputs: Sequence[str]
+    ) -> tuple[dict[str, float], Predictions]:
+        """The mean of all examples, and the values beside the true ones."""
+        scaling = model.preprocessing.target_scaling
+        wanted, predicted = (scaling.mean + scaling.std * z for z in (truth, values))
+        means = {"loss": float(((values - truth) ** 2).mean())}
+        return means, ValuePredictions(inputs, wanted[:, 0], predicted[:, 0])
+
+    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
+        error = means["loss"] * float(kept.target_scaling.std[0]) ** 2
+        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
 
 
 def classified(

@@ -68,8 +68,8 @@ class Task:
 
     @property
     def learns(self) -> "Objective":
-        found: Objective = self.objective.get()
-        return found
+        objective: Objective = self.objective.get()
+        return objective
 
     def serves(self, family: Family) -> bool:
         return self.name in family.objectives or family.name in self.families

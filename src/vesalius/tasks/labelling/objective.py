@@ -7,7 +7,6 @@ models.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,7 +26,6 @@ from vesalius.families.config import Config, Setting
 from vesalius.generation import forward
 from vesalius.metrics.baseline import Baseline
 from vesalius.metrics.predictions import Predictions
-from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model, folder_of
 from vesalius.preparation import Preparation, Scaling
 from vesalius.tasks.labelling import encoding
@@ -48,6 +46,7 @@ from vesalius.tasks.objective import (
     HeldOut,
     Objective,
     Source,
+    ValueObjective,
     classified,
 )
 from vesalius.tokenizers import Tokenizer
@@ -229,14 +228,13 @@ class TextLabels(LabelledObjective):
         return means, LabelPredictions(inputs, label_names(model), labels > 0, sigmoid(logits))
 
 
-class TextValues(LabelledObjective):
-    """Σ (ŷ − y)² over z-scored values; reported in the units that they came in."""
+class TextValues(ValueObjective, LabelledObjective):
+    """A value for each text."""
 
-    kind = fitted = "values"
+    kind = "values"
 
     def kept(self, training: LabelledTexts) -> dict[str, Any]:
-        scale = Scaling.of([training.labels[:, None]])
-        return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+        return self.scaling_of(training.labels)
 
     def scaling(self, kept: Preparation) -> Scaling | None:
         return kept.target_scaling
@@ -244,24 +242,10 @@ class TextValues(LabelledObjective):
     def loss(self, logits: Tensor, batch: dict[str, Tensor], training: bool) -> Sums:
         return self.answered(logits, batch["labels"])
 
-    def answered(self, found: Tensor, answers: Tensor) -> Sums:
-        return {"values": (found - answers).square().sum()}
-
-    def terms(self, batch: Batch) -> dict[str, int]:
-        return {"values": len(batch["labels"])}
-
     def judged(
         self, model: Model, logits: Array, labels: Array, inputs: Sequence[str]
     ) -> tuple[dict[str, float], Predictions]:
-        scaling = self.scaling(model.preprocessing)
-        assert scaling is not None
-        truth, found = (scaling.mean + scaling.std * z for z in (labels, logits))
-        said = ValuePredictions(inputs, truth[:, 0], found[:, 0])
-        return {"loss": float(((logits - labels) ** 2).mean())}, said
-
-    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
-        error = means["loss"] * float(kept.target_scaling.std[0]) ** 2
-        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
+        return self.compared(model, logits, labels, inputs)
 
 
 def _batches(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +15,6 @@ from vesalius.errors import UnusableData
 from vesalius.families.family import OwnConfig
 from vesalius.metrics.baseline import Baseline
 from vesalius.metrics.predictions import Predictions
-from vesalius.metrics.values import ValuePredictions
 from vesalius.model import Model
 from vesalius.preparation import Preparation, Scaling
 from vesalius.tasks.objective import (
@@ -25,6 +23,7 @@ from vesalius.tasks.objective import (
     HeldOut,
     Objective,
     Source,
+    ValueObjective,
     classified,
 )
 from vesalius.tasks.series.baseline import nearest_series
@@ -169,10 +168,10 @@ class SeriesClasses(SeriesObjective):
         return classified(model, logits, labels, held_out.examples.origins)
 
 
-class SeriesValues(SeriesObjective):
-    """Σ (ŷ − y)² over z-scored targets; reported in the units that they came in."""
+class SeriesValues(ValueObjective, SeriesObjective):
+    """A value for each series."""
 
-    fitted, answers = "values", "targets"
+    answers = "targets"
 
     def implied(self, train: series.Series, valid: series.Series) -> dict[str, int]:
         series.require_targets(train, valid)
@@ -180,8 +179,7 @@ class SeriesValues(SeriesObjective):
 
     def kept(self, train: series.Series) -> dict[str, Any]:
         assert train.targets is not None
-        scale = Scaling.of([train.targets[:, None]])
-        return {"target_mean": float(scale.mean[0]), "target_std": float(scale.std[0])}
+        return self.scaling_of(train.targets)
 
     def scaled_targets(self, kept: Preparation) -> dict[str, Scaling]:
         return {"target_scaling": kept.target_scaling}
@@ -192,24 +190,11 @@ class SeriesValues(SeriesObjective):
     def sums(self, network: Module, batch: dict[str, Tensor], state: State) -> tuple[Sums, State]:
         return self.answered(outputs(network, batch), batch["targets"]), state
 
-    def answered(self, found: Tensor, answers: Tensor) -> Sums:
-        return {"values": (found - answers).square().sum()}
-
-    def terms(self, batch: Batch) -> dict[str, int]:
-        return {"values": len(batch["targets"])}
-
     def measured(
         self, model: Model, batches: Iterable[Batch], held_out: HeldOut
     ) -> tuple[dict[str, float], Predictions | None]:
-        found, wanted = self.outputs(model, batches, outputs)
-        scaling = self.scaled_targets(model.preprocessing)["target_scaling"]
-        given, truth = (scaling.mean + scaling.std * z for z in (found, wanted))
-        said = ValuePredictions(held_out.examples.origins, truth[:, 0], given[:, 0])
-        return {"loss": float(((found - wanted) ** 2).mean())}, said
-
-    def report(self, means: Mapping[str, float], kept: Preparation) -> dict[str, float]:
-        error = means["loss"] * float(kept.target_scaling.std[0]) ** 2
-        return {"mean_squared_error": error, "root_mean_squared_error": math.sqrt(error)}
+        values, truth = self.outputs(model, batches, outputs)
+        return self.compared(model, values, truth, held_out.examples.origins)
 
 
 def outputs(network: Module, batch: dict[str, Tensor]) -> Tensor:
