@@ -12,6 +12,7 @@ from vesalius.tasks.answering.data import Question
 from vesalius.tasks.answering.metrics import SpanPredictions
 from vesalius.tasks.forecasting.metrics import ChannelRow, ForecastPredictions
 from vesalius.tasks.labelling.metrics import LabelPredictions
+from vesalius.tasks.labelling.use import Candidate, Labels
 from vesalius.tasks.tagging.data import Sentence, Tagged
 from vesalius.tasks.tagging.metrics import TagPredictions
 
@@ -106,3 +107,11 @@ def test_a_metric_knows_its_unit_whatever_it_is_called():
     assert shown(1234) == "1,234"
     assert words("entity_f1") == "entity F1"
     assert json.dumps({"accuracy": Share(0.5)}) == '{"accuracy": 0.5}'
+
+
+def test_a_label_as_likely_as_not_is_given_nowhere():
+    half = np.array([[0.5, 0.6]])
+    measured = LabelPredictions(["x"], ["a", "b"], half > 0, half)
+    shown_to_people = Labels("x", (Candidate(0, "a", 0.5), Candidate(1, "b", 0.6)), "3 tokens")
+    assert measured.given.tolist() == [[False, True]]
+    assert shown_to_people.names == ["b"]
