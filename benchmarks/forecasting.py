@@ -10,10 +10,10 @@ import json
 from functools import partial
 from pathlib import Path
 
-from vesalius.baselines.forecasting import fit_dlinear, last_season, last_value, measure
-from vesalius.data.batches import Scaling
 from vesalius.data.settings import ForecastData
 from vesalius.data.timelines import borders, read_timeline, scaled_parts
+from vesalius.preparation import Scaling
+from vesalius.tasks.forecasting.baseline import fit_dlinear, last_season, last_value, measure
 
 KEPT = Path(__file__).with_suffix(".jsonl")
 ETTH1 = (ForecastData(corpus="etth1", borders="ett-hours"), 336, (96, 192, 336, 720), 128, 24)

@@ -24,10 +24,9 @@ from transfer_tables import INKS, METRICS, RESULT, kept, specimen, write
 import vesalius as vs
 from vesalius.data import images, registry
 from vesalius.data.batches import generator
-from vesalius.data.labelled import labelled_parts
-from vesalius.data.settings import LabelledData
 from vesalius.machine import processor
 from vesalius.specimens import FOLDER as SPECIMENS
+from vesalius.tasks.labelling.data import LabelledData, labelled_parts
 from vesalius.training import read_recipe, train
 from vesalius.training.recipe import recipe, write_recipe
 from vesalius.training.recipes import recipe_file
@@ -163,7 +162,7 @@ def reading(task: Task, model: str, seed: int, folder: Path) -> Said:
     texts = folder / "texts"
     if not texts.exists():
         whole = {key: value for key, value in task.data.items() if key != "examples"}
-        training, _ = labelled_parts(LabelledData(**whole), "classes", seed)
+        training, *_ = labelled_parts(LabelledData(**whole), "classes", seed)
         (temporary := folder / "texts.part").mkdir(parents=True, exist_ok=True)
         for number, text in enumerate(training.texts):
             (temporary / f"{number:05}.txt").write_text(text, encoding="utf-8")

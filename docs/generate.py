@@ -45,22 +45,22 @@ from vesalius.finetuning import FineTuned, FineTunedSeeds
 from vesalius.generation.decoding import Generation
 from vesalius.generation.sampling import Draw
 from vesalius.metrics.classes import ClassMetrics
-from vesalius.metrics.forecasts import ForecastMetrics
-from vesalius.metrics.labels import LabelMetrics
 from vesalius.metrics.predictions import Metrics
-from vesalius.metrics.spans import SpanMetrics
-from vesalius.metrics.tags import TagMetrics
 from vesalius.metrics.values import ValueMetrics
 from vesalius.model import Model
-from vesalius.tasks.answering import Answers
+from vesalius.tasks import all_tasks
+from vesalius.tasks.answering.metrics import SpanMetrics
+from vesalius.tasks.answering.use import Answers
 from vesalius.tasks.classification import Classification
 from vesalius.tasks.embedding import Embeddings
-from vesalius.tasks.filling import Filling, NextSentence
-from vesalius.tasks.forecasting import Forecast
-from vesalius.tasks.labelling import Labels, Value
-from vesalius.tasks.tagging import Tagging
+from vesalius.tasks.forecasting.metrics import ForecastMetrics
+from vesalius.tasks.forecasting.use import Forecast
+from vesalius.tasks.labelling.metrics import LabelMetrics
+from vesalius.tasks.labelling.use import Labels, Value
+from vesalius.tasks.language.filling import Filling, NextSentence
+from vesalius.tasks.tagging.metrics import TagMetrics
+from vesalius.tasks.tagging.use import Tagging
 from vesalius.traces.trace import Trace
-from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import keys
 from vesalius.training.strategies import STRATEGIES
 from vesalius.verification.agreement import Verification
@@ -547,7 +547,8 @@ def recipes_page() -> str:
         "`--set training.steps=200` changes one, and the value `none` takes one away. The settings "
         "of `[model]` are the family's: `vesalius models FAMILY` lists them.",
     ]
-    rows = [f"| `{o.name}` | {o.title} | {', '.join(o.families)} |" for o in OBJECTIVES.values()]
+    learnt = [task.learns for task in all_tasks()]
+    rows = [f"| `{o.name}` | {o.title} | {', '.join(o.families)} |" for o in learnt]
     head = ["| objective | predicts | families |", "| --- | --- | --- |"]
     parts.append("\n".join(["## Objectives\n", *head, *rows]))
     rows = [

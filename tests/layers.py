@@ -14,16 +14,15 @@ LAYERS = [
     {"tasks"},
     {"traces"},
     {"generation"},
-    {"baselines"},
     {"metrics"},
-    {"data", "capabilities", "counting", "views.pictures"},
+    {"data", "training.settings", "capabilities", "counting", "views.pictures"},
     {"model"},
     {"tokenizers"},
     {"checkpoints"},
     {"models", "checkpoints.naming"},
     {"families"},
     {"equations", "specimens"},
-    {"views", "arguments", "machine", "properties", "cancellation"},
+    {"views", "arguments", "machine", "properties", "cancellation", "plugins", "preparation"},
     {"errors"},
 ]
 

@@ -6,7 +6,7 @@ import os
 import re
 import resource
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ from vesalius.evaluation import evaluate
 from vesalius.families import configuration
 from vesalius.generation import forward
 from vesalius.model import Model
+from vesalius.preparation import Preparation
 from vesalius.tokenizers import train_byte_pairs, train_characters, train_words
 
 TEXT = "éa rainy day, a rainy night.\nI forgot it: a day — 雨.\n"
@@ -301,7 +302,7 @@ def test_a_model_that_knows_the_grammar_is_at_the_floor(story_words, monkeypatch
         family = "gpt2"
         config = configuration("gpt2", context=5000, vocabulary=story_words.rows)
         tokenizer = story_words
-        preprocessing: ClassVar[dict] = {}
+        preprocessing = Preparation()
 
         def __init__(self):
             """It has no weights."""

@@ -12,12 +12,12 @@ from strategies import IDS, filled, small
 import vesalius as vs
 from vesalius.data.arrays import read_array
 from vesalius.data.images import _picture
-from vesalius.data.labelled import read_labelled
 from vesalius.data.pictures import read_picture
 from vesalius.data.series import read_ts
-from vesalius.data.settings import LabelledData
+from vesalius.data.tables import read_table
 from vesalius.data.timelines import read_timeline
 from vesalius.errors import BrokenFile, ImpossibleSetting, UnusableData
+from vesalius.tasks.labelling.data import LabelledData, read_labelled
 from vesalius.traces.trace import read_trace
 
 
@@ -62,7 +62,7 @@ def test_a_value_that_no_float_can_hold_is_refused(tmp_path):
     lines = [json.dumps({"text": "a", "label": value}) for value in (10**400, 2)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     with pytest.raises(UnusableData, match="expected a finite number as 'label'"):
-        read_labelled(str(tmp_path / "a.jsonl"), LabelledData(), "values")
+        read_labelled(read_table(tmp_path / "a.jsonl"), LabelledData(), "values")
 
 
 def chunk(kind, data):

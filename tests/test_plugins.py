@@ -1,4 +1,4 @@
-"""A family of another package: installed, and then used as any other is."""
+"""A family and a task of other packages: installed, and then used as any other is."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processes import code
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "gru"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 RECIPE = """
 family = "gru"
 objective = "next-token"
@@ -39,10 +39,11 @@ main()
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """What runs a command where the example is installed beside everything else."""
+    """What runs a command where the examples are installed beside everything else."""
     folder = tmp_path_factory.mktemp("site")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target"]
-    pip = [sys.executable, "-m", "pip", "install", *options, str(folder), str(EXAMPLE)]
+    packages = [str(EXAMPLES / name) for name in ("gru", "choice")]
+    pip = [sys.executable, "-m", "pip", "install", *options, str(folder), *packages]
     subprocess.run(pip, check=True, capture_output=True)
 
     def run(*arguments):
@@ -116,3 +117,61 @@ def test_its_numbers_are_taken_apart_by_its_own_rules(installed, trained):
     assert depths == ["X", "h[1]", "h[2]"]
     found = json.loads(installed("gradient", trained, "3 1 4", "--json"))
     assert {"r[1,2]", "z[1,1]", "u[2,2]", "n[2,3]", "d[1,3]"} <= {s["name"] for s in found["steps"]}
+
+
+WEATHER = {"rained": "umbrella", "snowed": "sledge", "shone": "hat"}
+
+
+@pytest.fixture(scope="module")
+def chooser(installed, tmp_path_factory):
+    """A model that chooses what to take, fine-tuned from the command line, and its table."""
+    folder = tmp_path_factory.mktemp("choice")
+    things = [*WEATHER.values()]
+    lines = [
+        f"it {verb} so he took his,{'|'.join(things[: 2 + (thing == 'hat')])},{thing}"
+        for verb, thing in [*WEATHER.items()] * 12
+    ]
+    table = folder / "weather.csv"
+    table.write_text("\n".join(["text,endings,label", *lines]))
+    small = [f"model.{name}" for name in ("layers=1", "embedding=16", "heads=2", "context=32")]
+    settings = [*small, "training.steps=300", "training.learning_rate=0.003", "training.batch=12"]
+    changes = [part for one in settings for part in ("--set", one)]
+    asked = ("finetune", "family:bert", str(table), "--task", "choice", *changes)
+    told = json.loads(installed(*asked, "--out", str(folder / "mine"), "--json"))
+    return folder / "mine", table, told
+
+
+def test_a_task_is_fine_tuned_by_its_name(chooser):
+    _, _, told = chooser
+    assert (told["task"], told["objective"]) == ("choice", "multiple-choice")
+    assert told["accuracy"] == 1
+
+
+def test_a_task_is_evaluated_on_what_was_held_out_with_its_baseline(installed, chooser, tmp_path):
+    mine, table, _ = chooser
+    errors = str(tmp_path / "errors.csv")
+    asked = ("evaluate", str(mine), str(table), "--baseline", "--errors", errors, "--json")
+    found = json.loads(installed(*asked))
+    assert found["objective"] == "which ending a text has"
+    assert found["part"] == f"the {found['examples']} texts that training held out"
+    assert found["accuracy"] == 1
+    assert 1 / 3 <= found["accuracy_of_a_guess"] <= 1 / 2
+    assert [baseline["name"] for baseline in found["baselines"]] == ["words in common"]
+
+
+def test_a_task_brings_its_verb_to_the_command_line(installed, chooser):
+    asked = ("choose", str(chooser[0]), "it rained so he took his", "sledge", "umbrella", "--json")
+    found = json.loads(installed(*asked))
+    assert found["best"] == "umbrella"
+    assert sum(found["probabilities"]) == pytest.approx(1)
+    assert "Of other packages" in installed("--help")
+    assert "choose" in installed("--help")
+
+
+def test_a_task_of_another_package_takes_nothing_from_ours(installed, chooser, tmp_path):
+    """A table without a word on its task is for classes, as before."""
+    table = tmp_path / "texts.csv"
+    table.write_text("text,label\n" + "it rained,wet\nit shone,dry\n" * 10)
+    quick = ("--set", "training.steps=1", "--out", str(tmp_path / "mine"), "--json")
+    found = json.loads(installed("finetune", "bert", str(table), *quick))
+    assert found["objective"] == "text-classes"

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from vesalius.model import Model as Model
     from vesalius.model import create as create
     from vesalius.model import load as load
-    from vesalius.tasks.answering import answer as answer
+    from vesalius.tasks.answering.use import answer as answer
     from vesalius.tasks.classification import classify as classify
     from vesalius.tasks.embedding import embed as embed
     from vesalius.tasks.embedding import similar as similar
-    from vesalius.tasks.filling import fill as fill
-    from vesalius.tasks.filling import next_sentence as next_sentence
-    from vesalius.tasks.forecasting import forecast as forecast
-    from vesalius.tasks.tagging import tag as tag
+    from vesalius.tasks.forecasting.use import forecast as forecast
+    from vesalius.tasks.language.filling import fill as fill
+    from vesalius.tasks.language.filling import next_sentence as next_sentence
+    from vesalius.tasks.tagging.use import tag as tag
     from vesalius.traces.dissection import dissect as dissect
     from vesalius.traces.edits.values import from_trace as from_trace
     from vesalius.traces.edits.values import mean as mean
@@ -85,12 +85,12 @@ _NAMES = {
     "finetuning": ("finetune",),
     "generation.decoding": ("generate",),
     "model": ("Model", "create", "load"),
-    "tasks.answering": ("answer",),
+    "tasks.answering.use": ("answer",),
     "tasks.classification": ("classify",),
     "tasks.embedding": ("embed", "similar"),
-    "tasks.filling": ("fill", "next_sentence"),
-    "tasks.forecasting": ("forecast",),
-    "tasks.tagging": ("tag",),
+    "tasks.forecasting.use": ("forecast",),
+    "tasks.language.filling": ("fill", "next_sentence"),
+    "tasks.tagging.use": ("tag",),
     "traces.dissection": ("dissect",),
     "traces.edits.values": ("from_trace", "mean", "noise", "scale", "zero"),
     "traces.trace": ("read_trace",),

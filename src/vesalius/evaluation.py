@@ -18,7 +18,6 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.arguments import Progress, silent
-from vesalius.baselines.baseline import Baseline
 from vesalius.capabilities import context_of
 from vesalius.data import parts, stories
 from vesalius.data.batches import Batch, Batches
@@ -26,12 +25,13 @@ from vesalius.data.texts import Texts
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, MissingExtra, VesaliusError, WrongKind
 from vesalius.families import family_of
 from vesalius.generation import forward
-from vesalius.metrics.predictions import Metrics, Predictions
+from vesalius.metrics.baseline import Baseline
+from vesalius.metrics.predictions import Metrics, Predictions, shown, words
 from vesalius.model import Model, ModelLike, loaded
+from vesalius.tasks import all_tasks, task_named
+from vesalius.tasks.language.objective import corpus_tokens, perplexity
+from vesalius.tasks.objective import BATCH, Objective
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives import OBJECTIVES, Objective
-from vesalius.training.objectives.objective import BATCH
-from vesalius.training.objectives.text import corpus_tokens, perplexity
 from vesalius.views.pictures import Pictured
 from vesalius.views.shown import Shown, Table, in_lines
 
@@ -145,8 +145,8 @@ class Measures(Pictured):
         for name in {**self.numbers, **{k: 0.0 for some in others for k in some}}:
             if name.endswith(apart):  # in a column of its own
                 continue
-            cells = (_shown(name, some.get(name)) for some in (self.numbers, *others))
-            rows.append((_words(name), *cells))
+            cells = (shown(some[name]) if name in some else "" for some in (self.numbers, *others))
+            rows.append((words(name), *cells))
         if self.unknown:
             rows.append(("unknown tokens", f"{self.unknown:,}", *("" for _ in others)))
         heads = (
@@ -181,21 +181,6 @@ class Measures(Pictured):
         return super()._repr_html_() if drawn else Shown._repr_html_(self)
 
 
-WORDS = {"f1": "F1", "r2": "R²"}
-
-
-def _words(name: str) -> str:
-    return " ".join(WORDS.get(word, word) for word in name.split("_"))
-
-
-def _shown(name: str, number: float | None) -> str:
-    if number is None:
-        return ""
-    if isinstance(number, int):
-        return f"{number:,}"
-    return f"{number:.2%}" if name.endswith("accuracy") else f"{number:,.4f}"
-
-
 def _measured(part: str) -> str:
     return f"measured on {'all of it' if part == 'all' else part}"
 
@@ -226,7 +211,7 @@ def evaluate(
     stride = None if stride is None else arguments.whole("stride", stride, least=1)
     corpus = arguments.path("corpus", corpus)
     arguments.callback("progress", progress)
-    labelled = any(o.labels_of(corpus) and o.serves(model) for o in OBJECTIVES.values())
+    labelled = any(o.labels_of(corpus) and o.serves(model) for o in _possible(model))
     if family_of(model.config).predicts_text and not labelled:
         if baseline:
             raise WrongKind("there is no simple method to compare models of the next token with")
@@ -409,15 +394,23 @@ def _objectives(model: Model, corpus: str) -> list[Objective]:
 
     Of a model with heads for labels and for words, a table is for the labels.
     """
-    fitting = [objective for objective in OBJECTIVES.values() if objective.serves(model)]
+    fitting = [objective for objective in _possible(model) if objective.serves(model)]
     fitting = [objective for objective in fitting if objective.labels_of(corpus)] or fitting
     if not fitting:
-        heads = [OBJECTIVES[name].title for name in family_of(model.config).objectives]
+        family = family_of(model.config)
+        heads = [task.learns.title for task in all_tasks() if task.serves(family)]
         raise WrongKind(
             f"this {model.family} has no head that can be evaluated; expected one for "
             f"{', or '.join(heads)}"
         )
     return [o for o in fitting if not any(set(o.losses) < set(other.losses) for other in fitting)]
+
+
+def _possible(model: Model) -> list[Objective]:
+    """The objectives that a model may have heads for: all, unless it says its task."""
+    if model.preprocessing.task is not None:
+        return [task_named(model.preprocessing.task).learns]
+    return [task.learns for task in all_tasks()]
 
 
 def _counted(model: Model, batches: Batches, counted: list[int]) -> Iterator[Batch]:

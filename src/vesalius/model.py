@@ -43,6 +43,7 @@ from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
 from vesalius.machine import parallel_map, warn_once
+from vesalius.preparation import Preparation
 from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
@@ -102,21 +103,31 @@ class Model(Shown):
         tokenizer: Tokenizer | None = None,
         dtype: str = "float32",
         origin: Mapping[str, Any] | None = None,
-        preprocessing: Mapping[str, Any] | None = None,
+        preprocessing: Preparation | Mapping[str, Any] | None = None,
         generation_config: Mapping[str, Any] | None = None,
     ) -> None:
         self.config, self.tokenizer, self._dtype, self._rounds = config, tokenizer, dtype, False
         self.state = state
         self.origin = dict(origin or {})
         """The config.json that it came with, for what our configuration has no word for."""
-        self.preprocessing = dict(preprocessing or {})
-        """What training did to images or series before the model saw them."""
+        self.preprocessing = preprocessing or {}
         self.generation_config = dict(generation_config or {})
         """What generation_config.json said, or an older config.json in its place."""
         self.folder: Path | None = None
         """Where its files are, if it was read from some."""
         self.engines: dict[str, tuple[int, Any]] = {}
         """By dtype: the fingerprint of the state, and the engine that was packed from it."""
+
+    @property
+    def preprocessing(self) -> Preparation:
+        """What training did to the input, and what it was trained on. A mapping sets it, too."""
+        return self._preparation
+
+    @preprocessing.setter
+    def preprocessing(self, known: Preparation | Mapping[str, Any]) -> None:
+        if not isinstance(known, Preparation):
+            known = Preparation.from_json(known)
+        self._preparation = known
 
     @property
     def dtype(self) -> str:
@@ -286,8 +297,8 @@ class Model(Shown):
             raise WrongKind(f"layout must be vesalius or huggingface, got {layout!r}")
         dtype = self.dtype if self._rounds else files.lossless(self.state, self.dtype)
         if layout == "huggingface":
-            names = self.preprocessing.get("names") or ()
-            problem = preprocessor.LABELS.get(self.preprocessing.get("labels", ""))
+            names = self.preprocessing.names or ()
+            problem = preprocessor.LABELS.get(self.preprocessing.labels or "")
             config = huggingface.write_config(self.config, self.origin, names, problem)
             if problem is not None and self.ends and config.get("pad_token_id") is None:
                 config["pad_token_id"] = min(self.ends)  # without one, theirs reads one text a time
@@ -299,7 +310,7 @@ class Model(Shown):
         else:
             config = {"vesalius": self.family, "dtype": dtype, **self.config.to_json()}
             tensors = dict(self.state)
-        written = {"config.json": config, PREPROCESSING: self.preprocessing}
+        written = {"config.json": config, PREPROCESSING: self.preprocessing.to_json()}
         written[GENERATION] = self.generation_config
         if layout == "huggingface" and family_of(self.config).reads == "images":
             side = self.config.symbols()["H"]
@@ -502,12 +513,13 @@ def _load_once(
         for name in (PREPROCESSING, GENERATION)
     )
     images = family_of(config).reads == "images"
-    if not preprocessing and images and (folder / preprocessor.FILE).exists():
+    known = Preparation.from_json(preprocessing)
+    if not known and images and (folder / preprocessor.FILE).exists():
         theirs = read_json(folder / preprocessor.FILE)
-        preprocessing = preprocessor.read(theirs, described, config.symbols()["C"])
+        known = preprocessor.read(theirs, described, config.symbols()["C"])
     ids = {key: described[key] for key in SPECIAL_IDS if described.get(key) is not None}
     generation = ids | generation
-    model = Model(config, state, tokenizer, tensors.dtype, described, preprocessing, generation)
+    model = Model(config, state, tokenizer, tensors.dtype, described, known, generation)
     model.folder = folder if from_files else None
     if from_files and _versions(folder) != before:
         raise BrokenFile(f"{folder} was written to while it was read; load it again")

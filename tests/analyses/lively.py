@@ -25,7 +25,9 @@ def given(name: str, double: bool = False):
     if name == "vit":
         return rng.integers(0, 256, (28, 28, 1))
     if name == "tst":
-        mean, std = (np.array(specimen(name).preprocessing[key]) for key in ("mean", "std"))
+        mean, std = map(
+            np.array, (specimen(name).preprocessing.mean, specimen(name).preprocessing.std)
+        )
         return rng.standard_normal((12, 20)) * 0.2 * std[:, None] + mean[:, None]
     if name == "igpt":
         return [1, 2, 3, 4, 3, 2]

@@ -11,7 +11,7 @@ import pytest
 import vesalius
 from vesalius.finetuning import given
 from vesalius.metrics.predictions import Predictions
-from vesalius.tasks.forecasting import Forecast
+from vesalius.tasks.forecasting.use import Forecast
 from vesalius.tokenizers import train_characters
 from vesalius.training.recipe import write_recipe
 from vesalius.views import pictures

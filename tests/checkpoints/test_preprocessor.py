@@ -8,7 +8,6 @@ import torch
 from hugging import describe, saved
 from transformers import ViTImageProcessorPil
 
-from vesalius.data.batches import Scaling
 from vesalius.errors import BrokenFile
 from vesalius.model import load
 
@@ -32,8 +31,7 @@ def folder(tmp_path, no_progress_bars):
 
 
 def ours(model):
-    mean, std = (np.array(model.preprocessing[k])[:, None, None] for k in ("mean", "std"))
-    return Scaling(mean, std).apply(IMAGE)
+    return model.preprocessing.scaling(len(IMAGE), axes=(1, 1)).apply(IMAGE)
 
 
 def theirs(folder):
@@ -56,7 +54,7 @@ def test_pixels_are_scaled_as_by_their_processor(folder, changes):
     (folder / "preprocessor_config.json").write_text(json.dumps(SAID | changes))
     model = load(folder)
     np.testing.assert_allclose(ours(model), theirs(folder), rtol=1e-5, atol=1e-5)
-    assert model.preprocessing["side"] == 12
+    assert model.preprocessing.side == 12
 
 
 def test_what_is_kept_is_written_for_their_processor_with_the_names(folder, tmp_path):
@@ -64,7 +62,7 @@ def test_what_is_kept_is_written_for_their_processor_with_the_names(folder, tmp_
     labels = {str(i): name for i, name in enumerate(["cat", "dog", "owl", "eel", "ant"])}
     describe(folder, id2label=labels)
     model = load(folder)
-    assert model.preprocessing["names"] == list(labels.values())
+    assert model.preprocessing.names == list(labels.values())
     model.save(tmp_path / "own")
     load(tmp_path / "own").save(tmp_path / "back", layout="huggingface")
     np.testing.assert_allclose(theirs(tmp_path / "back"), theirs(folder), rtol=1e-5, atol=1e-5)
@@ -75,13 +73,13 @@ def test_what_is_kept_is_written_for_their_processor_with_the_names(folder, tmp_
 
 def test_classes_that_are_only_numbered_have_no_names(folder):
     (folder / "preprocessor_config.json").write_text(json.dumps(SAID))
-    assert load(folder).preprocessing["names"] == []
+    assert load(folder).preprocessing.names == []
 
 
 def test_our_own_preprocessing_comes_first(folder):
     (folder / "preprocessor_config.json").write_text(json.dumps(SAID))
     (folder / "preprocessing.json").write_text(json.dumps({"mean": [1, 2], "std": [3, 4]}))
-    assert load(folder).preprocessing == {"mean": [1, 2], "std": [3, 4]}
+    assert load(folder).preprocessing.to_json() == {"mean": [1, 2], "std": [3, 4]}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def place(tmp_path_factory):
 
 def test_an_image_gets_names_and_what_was_done_is_said(place):
     text = shown("classify", "vit", str(place / "shirt.png"), "--top", "3")
-    assert sum(name in text for name in package.load("vit").preprocessing["names"]) >= 3
+    assert sum(name in text for name in package.load("vit").preprocessing.names) >= 3
     assert "Input: greyed; resized from 30 x 40 to 28 x 28; scaled as in training" in text
     assert "invert may be what is wanted" in text
 
@@ -60,8 +60,8 @@ def test_of_images_of_several_sizes_the_first_is_what_is_told_of(tmp_path):
 
 def test_values_of_series_have_a_row_each(place, tmp_path):
     model = filled(small("tst", head="regression", outputs=1), dtype="float32")
-    model.preprocessing = {"mean": [0.0] * 4, "std": [1.0] * 4}
-    model.preprocessing |= {"target_mean": 1000.0, "target_std": 50.0}
+    scaled = {"mean": [0.0] * 4, "std": [1.0] * 4}
+    model.preprocessing = scaled | {"target_mean": 1000.0, "target_std": 50.0}
     model.save(tmp_path / "model")
     (tmp_path / "a.ts").write_text("@dimensions 4\n@data\n1:2:3:4\n4:3:2:1\n")
     given = ("classify", str(tmp_path / "model"), str(tmp_path / "a.ts"))

@@ -15,7 +15,7 @@ from strategies import filled, small
 from vesalius.cli import _guarded, cli, reading, terminal
 from vesalius.model import load
 from vesalius.tasks.embedding import DISTANCES, SHOWN, WHAT, embed, similar
-from vesalius.tasks.filling import fill, next_sentence
+from vesalius.tasks.language.filling import fill, next_sentence
 from vesalius.tokenizers import read_word_pieces
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "rain", "fell", "on", "he", "wet"]

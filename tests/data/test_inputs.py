@@ -37,7 +37,7 @@ PIXELS = RNG.integers(256, size=(6, 6, 3), dtype=np.uint8)
 @pytest.fixture
 def vit():
     model = filled(small("vit"), dtype="float32")
-    model.preprocessing = dict(KEPT)
+    model.preprocessing = KEPT
     return model
 
 
@@ -51,7 +51,7 @@ def grey():
 @pytest.fixture
 def tst():
     model = filled(small("tst", head="classes", outputs=2), dtype="float32")
-    model.preprocessing = dict(SERIES)
+    model.preprocessing = SERIES
     return model
 
 
@@ -238,7 +238,7 @@ def test_series_of_a_file_keep_their_labels_and_gaps_are_filled(tst, tmp_path):
 
 def test_gaps_are_read_as_in_validation(tst, tmp_path):
     (tmp_path / "made.ts").write_text(TS)
-    tst.preprocessing["names"] = ["up", "down"]
+    tst.preprocessing = SERIES | {"names": ["up", "down"]}
     (batch,) = evaluate_batches(tst, tmp_path / "made.ts")
     with torch.no_grad():
         expected = tst.network(torch.tensor(batch["series"]), torch.tensor(batch["real"]))
@@ -248,15 +248,15 @@ def test_gaps_are_read_as_in_validation(tst, tmp_path):
 
 def evaluate_batches(model, file):
     from vesalius.arguments import silent
-    from vesalius.training.objectives import OBJECTIVES
+    from vesalius.tasks import task_named
 
-    return OBJECTIVES["series-classes"].held_out(model, str(file), silent).batches.valid()
+    return task_named("series-classes").learns.held_out(model, str(file), silent).batches.valid()
 
 
 def test_a_table_is_a_series_and_is_cut_as_in_training(tst, tmp_path):
     rows = "\n".join(f"{i},1,2,3,{'up' if i < 4 else 'down'}" for i in range(8))
     (tmp_path / "t.csv").write_text(f"a,b,c,d,class\n{rows}\n")
-    tst.preprocessing |= {"label": "class", "window": 3}
+    tst.preprocessing = SERIES | {"label": "class", "window": 3}
     found = read_inputs(tst, tmp_path / "t.csv")
     assert [(one.label, one.values.shape[1]) for one in found] == [("up", 3), ("down", 3)]
     assert found[0].done[0] == "scaled as in training"
@@ -364,7 +364,7 @@ def test_raw_and_index_are_for_images_and_series():
 
 def test_classes_are_named_by_preprocessing_or_by_their_checkpoint(vit, tst):
     assert class_names(vit) == NAMES
-    vit.preprocessing.pop("names")
+    vit.preprocessing = vit.preprocessing.change(names=None)
     assert class_names(vit) == ["0", "1", "2", "3", "4"]
     vit.origin = {"id2label": {str(i): name for i, name in enumerate(NAMES)}}
     assert class_names(vit) == NAMES

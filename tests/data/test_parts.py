@@ -4,19 +4,16 @@ import os
 
 import pytest
 
-from vesalius.data import answers, parts, registry, tagging, texts, timelines
-from vesalius.data.batches import Scaling
+from vesalius.data import parts, registry, texts, timelines
 from vesalius.data.parts import held_out_images, held_out_series, image_parts, series_parts
-from vesalius.data.settings import (
-    AnswerData,
-    ForecastData,
-    ImageData,
-    SeriesData,
-    TaggedData,
-    TextData,
-)
+from vesalius.data.settings import ForecastData, ImageData, SeriesData, TextData
 from vesalius.data.texts import FileTexts, StoryTexts
 from vesalius.errors import ImpossibleSetting, UnusableData
+from vesalius.preparation import Scaling
+from vesalius.tasks.answering import data as answers
+from vesalius.tasks.answering.data import AnswerData
+from vesalius.tasks.tagging import data as tagging
+from vesalius.tasks.tagging.data import TaggedData
 from vesalius.training import read_recipe
 from vesalius.training.recipes import recipes
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from published import published
 
-from vesalius.data.batches import Scaling, require_labels
+from vesalius.data.batches import require_labels
 from vesalius.data.series import (
     LabelledSeries,
     MaskedSeries,
@@ -31,6 +31,7 @@ from vesalius.errors import (
     UnusableData,
     WrongLength,
 )
+from vesalius.preparation import Scaling
 
 
 def data(name):

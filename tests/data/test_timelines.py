@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from vesalius.data.batches import Scaling
-from vesalius.data.intervals import conformal, half_width
 from vesalius.data.settings import ForecastData
 from vesalius.data.timelines import Timeline, borders, brief, fitted, read_timeline, scaled_parts
 from vesalius.errors import ImpossibleSetting, UnusableData, VesaliusError, WrongLength
+from vesalius.preparation import Preparation, Scaling
+from vesalius.tasks.forecasting.intervals import conformal, half_width
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 13)]
 
@@ -151,11 +151,11 @@ def test_what_cannot_be_forecast_is_refused(tmp_path):
 def test_an_interval_holds_its_share_of_errors():
     """The rank is that of split conformal prediction: ⌈(m + 1) level⌉ of m."""
     sizes = np.random.default_rng(0).permutation(np.arange(1.0, 100.0))[:, None, None]
-    kept = {"intervals": conformal(sizes)}
+    kept = Preparation(intervals=conformal(sizes))
     assert [float(half_width(kept, level, 1, 1)[0, 0]) for level in (0.5, 0.8, 0.9, 0.95)] == [
         *(50, 80, 90, 95)
     ]
-    assert half_width({}, 0.9, 1, 1) is None
+    assert half_width(Preparation(), 0.9, 1, 1) is None
     with pytest.raises(ImpossibleSetting, match=r"level 0\.7; it has 0\.5, 0\.8, 0\.9, 0\.95"):
         half_width(kept, 0.7, 1, 1)
     with pytest.raises(VesaliusError, match="intervals of 2 time steps and 1 channels"):

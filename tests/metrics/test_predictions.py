@@ -1,17 +1,20 @@
 """Labels, values, tags, answers and forecasts beside the truth: numbers by hand, and the errors."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 
-from vesalius.data.answers import Question
-from vesalius.data.tagging import Sentence, Tagged
-from vesalius.metrics.forecasts import ChannelRow, ForecastPredictions
-from vesalius.metrics.labels import LabelPredictions
-from vesalius.metrics.spans import SpanPredictions
-from vesalius.metrics.tags import TagPredictions
+from vesalius.metrics.predictions import Share, shown, words
 from vesalius.metrics.values import ValuePredictions
+from vesalius.tasks.answering.data import Question
+from vesalius.tasks.answering.metrics import SpanPredictions
+from vesalius.tasks.forecasting.metrics import ChannelRow, ForecastPredictions
+from vesalius.tasks.labelling.metrics import LabelPredictions
+from vesalius.tasks.labelling.use import Candidate, Labels
+from vesalius.tasks.tagging.data import Sentence, Tagged
+from vesalius.tasks.tagging.metrics import TagPredictions
 
 
 def written(predictions, folder):
@@ -96,3 +99,19 @@ def test_channels_with_the_largest_errors_come_first():
     table, note = metrics.tables()
     assert [row[0] for row in table.rows][:2] == ["c11", "c10"]
     assert note == "the 10 worst of 12 channels; all are in the JSON"
+
+
+def test_a_metric_knows_its_unit_whatever_it_is_called():
+    assert shown(Share(0.98193)) == "98.19%"
+    assert shown(0.98193) == "0.9819"
+    assert shown(1234) == "1,234"
+    assert words("entity_f1") == "entity F1"
+    assert json.dumps({"accuracy": Share(0.5)}) == '{"accuracy": 0.5}'
+
+
+def test_a_label_as_likely_as_not_is_given_nowhere():
+    half = np.array([[0.5, 0.6]])
+    measured = LabelPredictions(["x"], ["a", "b"], half > 0, half)
+    shown_to_people = Labels("x", (Candidate(0, "a", 0.5), Candidate(1, "b", 0.6)), "3 tokens")
+    assert measured.given.tolist() == [[False, True]]
+    assert shown_to_people.names == ["b"]

@@ -58,8 +58,8 @@ def test_labels_of_a_file_are_compared(tmp_path):
 
 def test_a_series_has_a_value_in_the_units_of_its_target(tmp_path):
     model = filled(small("tst", head="regression", outputs=1), dtype="float32")
-    model.preprocessing = {"mean": [0.0] * 4, "std": [1.0] * 4}
-    model.preprocessing |= {"target_mean": 1000.0, "target_std": 50.0}
+    scaled = {"mean": [0.0] * 4, "std": [1.0] * 4}
+    model.preprocessing = scaled | {"target_mean": 1000.0, "target_std": 50.0}
     head = "@dimensions 4\n@targetLabel true\n@data\n"
     (tmp_path / "a.ts").write_text(head + "1:2:3:4:990\n4:3:2:1:1010\n")
     found = classify(model, tmp_path / "a.ts")

@@ -31,10 +31,10 @@ from vesalius.errors import (
     UnusableData,
     WrongKind,
 )
+from vesalius.tasks.objective import Objective
 from vesalius.training import Callback, train
 from vesalius.training.callbacks import read_metrics
 from vesalius.training.checkpointing import Checkpoints, locked, require_whole
-from vesalius.training.objectives import Objective
 from vesalius.training.scheduler import learning_rate
 
 SHORT = {"steps": 6, "save_every": 3, "evaluate_every": 6, "batch": 2}

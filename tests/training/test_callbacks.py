@@ -9,10 +9,10 @@ import pytest
 from small import small_recipe
 
 from vesalius.errors import MissingExtra
+from vesalius.tasks.language.objective import prompt_ids
+from vesalius.tasks.objective import Objective
 from vesalius.training import Callback, Run, train
 from vesalius.training.callbacks import MetricsFile, TensorBoard, draw_curves, read_metrics
-from vesalius.training.objectives import Objective
-from vesalius.training.objectives.text import prompt_ids
 from vesalius.training.processes import Processes
 from vesalius.training.samples import sample
 

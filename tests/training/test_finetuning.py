@@ -1,6 +1,9 @@
 """Fine-tuning in one call: every task from the data that people have, on small models."""
 
+import functools
+import importlib
 import json
+import sys
 import tomllib
 
 import numpy as np
@@ -26,7 +29,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
-from vesalius.finetuning.kinds import kinds_of
+from vesalius.tasks.kinds import kinds_of
 from vesalius.tokenizers import train_byte_pairs, train_word_pieces
 from vesalius.training import train
 
@@ -143,9 +146,9 @@ def test_the_task_follows_from_the_data(
     assert found.training > found.validation > 0
     said = [part for part in found.view() if isinstance(part, str)]
     assert any(part.startswith(f"vesalius {line.format(mine)}") for part in said)
-    assert found.to_json()["task"] == found.task.name
+    assert found.to_json()["task"] == found.task.option
     # What it was before stands beside where the same can be asked of it.
-    assert found.before.keys() == (found.numbers.keys() if found.task.name == "text" else set())
+    assert found.before.keys() == (found.numbers.keys() if found.task.option == "text" else set())
     if found.before:
         assert found.before != found.numbers
     again = train(mine / "recipe.toml", tmp_path / "again").model
@@ -226,7 +229,7 @@ def test_what_is_given_in_python_is_written_beside_the_run(data, backbones, tmp_
         pixels, numbers = arrays["images"][:, 0], arrays["labels"]
     named = [f"kind {number}" for number in numbers]
     seen = vs.finetune(backbones["vit"], (pixels, named), out=tmp_path / "seen", **QUICK)
-    assert seen.model.preprocessing["names"] == ["kind 0", "kind 1", "kind 2"]
+    assert seen.model.preprocessing.names == ["kind 0", "kind 1", "kind 2"]
     assert vs.classify(seen.folder, pixels[0]).name.startswith("kind ")
     waves = np.random.default_rng(0).normal(size=(20, 2, 6))
     for answers, objective in (
@@ -285,7 +288,7 @@ def test_reading_without_labels_comes_first_and_labels_follow(data, backbones, t
         read = vs.finetune(backbones[family], data[first], out=out, **settings, **QUICK)
         assert read.objective in ("mlm", "masked-patches", "masked-series")
         found = vs.finetune(out, data[second], out=tmp_path / f"{out.name}-2", **QUICK)
-        assert found.task.name == "classes"
+        assert found.task.option == "classes"
         assert found.backbone == str(out / "model")
         # Each has the heads of its task alone, and can be measured by them.
         assert vs.evaluate(out, data[first]).numbers.keys() == read.numbers.keys()
@@ -311,7 +314,7 @@ def test_transformers_predicts_the_same_words_and_spans(data, backbones, tmp_pat
         if logits is None:
             logits = torch.stack([out.start_logits, out.end_logits], dim=-1)
         else:
-            assert [*theirs.config.id2label.values()] == mine.model.preprocessing["names"]
+            assert [*theirs.config.id2label.values()] == mine.model.preprocessing.names
         torch.testing.assert_close(ours, logits, rtol=1e-5, atol=1e-5)
 
 
@@ -323,7 +326,7 @@ def test_json_with_parts_trains_on_one_and_validates_on_another(data, backbones,
     file.write_text(json.dumps(parts))
     found = vs.finetune(backbones["bert"], file, out=tmp_path / "mine", **QUICK)
     assert (found.training, found.validation) == (33, 8)
-    assert found.model.preprocessing["names"] == ["app", "card", "oos", "rate"]
+    assert found.model.preprocessing.names == ["app", "card", "oos", "rate"]
     assert vs.evaluate(found.folder, file).to_json()["examples"] == 4
     file.write_text(json.dumps([{"text": text, "label": label} for text, label in pairs]))
     assert vs.finetune(backbones["bert"], file, out=tmp_path / "list", **QUICK).validation == 4
@@ -450,3 +453,49 @@ def test_series_of_another_shape_than_the_backbone_reads_are_refused(backbones, 
         vs.finetune(backbones["tst"], (waves, np.arange(12) % 2), out=tmp_path / "a")
     with pytest.raises(WrongKind, match="up to 8 time steps, but the data have 9; cut them by"):
         vs.finetune(backbones["tst"], (np.ones((12, 2, 9)), np.arange(12) % 2), out=tmp_path / "b")
+
+
+READERS = [
+    ("bert", "labelled.csv", "vesalius.data.tables", "read_table", {}),
+    ("bert", "labelled.csv", "vesalius.data.tables", "read_table", {"seeds": 2}),
+    ("bert", "names.conll", "vesalius.tasks.tagging.data", "read_tagged", {}),
+    ("bert", "questions.json", "vesalius.tasks.answering.data", "read_questions", {}),
+    ("tst", "waves.ts", "vesalius.data.series", "read_ts", {}),
+    ("patchtst", "waves.npy", "vesalius.data.timelines", "read_timeline", SHORT),
+]
+
+
+def counting(monkeypatch, function):
+    """Count the calls of a function, wherever it was imported to; it does what it did."""
+    calls = []
+
+    @functools.wraps(function)
+    def counted(*arguments, **settings):
+        calls.append(arguments)
+        return function(*arguments, **settings)
+
+    for module in [m for n, m in sys.modules.items() if n.startswith("vesalius")]:
+        if vars(module).get(function.__name__) is function:
+            monkeypatch.setattr(module, function.__name__, counted)
+    return calls
+
+
+@pytest.mark.parametrize(("family", "name", "module", "reader", "settings"), READERS)
+def test_data_are_read_and_the_model_is_loaded_once(
+    family, name, module, reader, settings, data, backbones, tmp_path, monkeypatch
+):
+    rows = [json.loads(line) for line in data["texts.jsonl"].read_text().splitlines()]
+    lines = ["text,label", *(f"{row['text']},{row['label']}" for row in rows)]
+    (tmp_path / "labelled.csv").write_text("\n".join(lines))
+    given = tmp_path / name if name == "labelled.csv" else data[name]
+    reads = counting(monkeypatch, getattr(importlib.import_module(module), reader))
+    loads = counting(monkeypatch, importlib.import_module("vesalius.model").load)
+    encodings = counting(
+        monkeypatch, importlib.import_module("vesalius.tasks.labelling.encoding").encoded
+    )
+    vs.finetune(backbones[family], given, out=tmp_path / "mine", **QUICK, **settings)
+    assert len(reads) == 1
+    backbone = [given for given, *_ in loads if str(given) == str(backbones[family])]
+    assert len(backbone) == (family != "patchtst")
+    parts = 2 * settings.get("seeds", 1)  # each seed splits them in its own way
+    assert len(encodings) == (parts if name == "labelled.csv" else 0)

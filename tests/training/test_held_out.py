@@ -11,8 +11,8 @@ from vesalius import evaluate
 from vesalius.arguments import silent
 from vesalius.data import parts, splits
 from vesalius.data.settings import ImageData
+from vesalius.tasks import task_named
 from vesalius.training import Callback, train
-from vesalius.training.objectives import OBJECTIVES
 
 ONE_STEP = {"steps": 1, "evaluate_every": 1, "save_every": 1}
 WORDS = ("ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen", "ibex", "jay")
@@ -113,11 +113,13 @@ def test_what_is_evaluated_of_a_file_was_not_trained_on(name, tmp_path):
     corpus = recipe.data.corpus
     found = evaluate(model, corpus)
     assert found.part == said
-    held_out = OBJECTIVES[recipe.objective].held_out(model, corpus, silent)
+    held_out = task_named(recipe.objective).learns.held_out(model, corpus, silent)
     tested = contents(held_out.batches.validation)
     assert tested
     assert not tested & contents(training)
-    model.preprocessing.pop("held_out")  # as if another file had been trained on
+    model.preprocessing = model.preprocessing.change(
+        held_out=None
+    )  # as if another file had been trained on
     whole = evaluate(model, corpus)
     assert whole.part == "all"
     assert whole.examples > 4 * found.examples
@@ -130,7 +132,7 @@ def test_of_a_text_the_last_part_is_evaluated_that_was_held_out(name, tmp_path):
     changes |= {"objective": "mlm"} if name == "bert" else {}
     model = train(small_recipe(name, tmp_path, changes=changes, **ONE_STEP), tmp_path / "run").model
     training, _ = parts.training_texts(str(file), 0, None, 0.25)
-    tested, _ = parts.evaluation_texts(str(file), model.preprocessing["held_out"])
+    tested, _ = parts.evaluation_texts(str(file), model.preprocessing.held_out)
     assert tested.parts[0].start == training.parts[0].end
     size = file.stat().st_size
     assert tested.parts[0].end == size

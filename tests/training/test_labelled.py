@@ -125,7 +125,7 @@ def test_a_folder_is_finetuned_and_then_used_by_its_own_name(family, backbones, 
     mine = tmp_path / "mine"
     assert any(line == f"vesalius explore {mine}" for line in found.view())
     model = vs.load(mine)
-    assert model.preprocessing["names"] == ["app", "card", "rate"]
+    assert model.preprocessing.names == ["app", "card", "rate"]
     texts = ["lost card", "exchange rate please"]
     one, two = vs.classify(mine, texts)
     odds = {c.name: c.probability for c in two.candidates}
@@ -140,7 +140,7 @@ def test_a_folder_is_finetuned_and_then_used_by_its_own_name(family, backbones, 
     held_out = vs.evaluate(mine, table)
     assert held_out.part == "the 7 texts that training held out"
     assert held_out.numbers["accuracy"] == pytest.approx(found.numbers["accuracy"])
-    model.preprocessing.pop("held_out")
+    model.preprocessing = model.preprocessing.change(held_out=None)
     measured = vs.evaluate(model, table).to_json()
     with table.open(newline="") as opened:
         rows = list(csv.DictReader(opened))
@@ -210,9 +210,9 @@ def test_values_come_in_their_own_units_and_labels_each_by_itself(backbones, tab
     kept = vs.load(values.folder).preprocessing
     with table.open(newline="") as opened:
         numbers = [float(row["value"]) for row in csv.DictReader(opened)]
-    assert kept["target_mean"] == pytest.approx(np.mean(numbers), rel=0.05)
+    assert kept.target_mean == pytest.approx(np.mean(numbers), rel=0.05)
     whole = values.model
-    whole.preprocessing.pop("held_out")
+    whole.preprocessing = whole.preprocessing.change(held_out=None)
     measured = vs.evaluate(whole, table).to_json()
     squares = measured["mean_squared_error"]
     guesses = vs.classify(values.folder, column(table, "utterance"))

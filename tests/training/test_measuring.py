@@ -9,10 +9,10 @@ import pytest
 from small import small_recipe
 
 from vesalius import evaluate
-from vesalius.baselines.labelled import by_words
 from vesalius.cli import cli
-from vesalius.data.labelled import labelled_parts
 from vesalius.errors import WrongKind
+from vesalius.tasks.labelling.baseline import by_words
+from vesalius.tasks.labelling.data import labelled_parts
 from vesalius.training import train
 
 SHORT = {"steps": 2, "evaluate_every": 2, "save_every": 2}
@@ -55,7 +55,7 @@ def test_classes_are_told_by_table_picture_and_file(runs, tmp_path, capsys, monk
     assert all(row["truth"] != row["prediction"] for row in rows)
     assert "predicted" in files["plot"].read_text()
     # The baseline is fitted on the training part alone, and measured on what was held out.
-    training, held_out = labelled_parts(recipe.data, "classes", recipe.seed)
+    training, held_out, _ = labelled_parts(recipe.data, "classes", recipe.seed)
     (expected,) = by_words("classes", training, held_out, recipe.seed)
     assert told["baselines"] == [expected.to_json()]
     assert expected.numbers["accuracy"] > told["accuracy"]
@@ -121,8 +121,8 @@ def test_without_scikit_learn_loss_and_accuracy_are_left(runs, tmp_path, monkeyp
 def test_a_baseline_that_cannot_be_fitted_says_why(runs, tmp_path):
     outcome, recipe = runs("gpt2 classes")
     model = outcome.model
-    kept = model.preprocessing["recipe"]
-    del model.preprocessing["recipe"]
+    kept = model.preprocessing.recipe
+    model.preprocessing = model.preprocessing.change(recipe=None)
     other = tmp_path / "other.jsonl"
     other.write_text('{"text": "lost card", "label": "card"}\n{"text": "app", "label": "app"}\n')
     found = evaluate(model, str(other), baseline=True)
@@ -131,7 +131,7 @@ def test_a_baseline_that_cannot_be_fitted_says_why(runs, tmp_path):
         "no data",
     )
     changed = {**kept, "data": {**kept["data"], "corpus": str(other), "split": 0.5}}
-    model.preprocessing["recipe"] = changed
+    model.preprocessing = model.preprocessing.change(recipe=changed)
     (note,) = evaluate(model, str(other), baseline=True).notes
     assert note == f"no baseline: {other} has changed since the model was trained on it"
     with pytest.raises(WrongKind, match="no simple method to compare models of the next token"):

@@ -33,10 +33,10 @@ from vesalius.equations import (
     vit_class_logits,
     vit_patches,
 )
+from vesalius.tasks import all_tasks, task_named
+from vesalius.tasks.objective import tensors
 from vesalius.training import Callback, Run
 from vesalius.training.initialisation import HEADS, freeze
-from vesalius.training.objectives import OBJECTIVES
-from vesalius.training.objectives.objective import tensors
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import quick_bfloat16
 
@@ -290,9 +290,9 @@ def test_what_a_bert_may_lack_is_known_as_a_head():
 
 
 def test_every_objective_has_a_small_recipe_or_is_part_of_one():
-    small = [OBJECTIVES[objective] for _, objective, _, _ in SMALL.values()]
+    small = [task_named(objective).learns for _, objective, _, _ in SMALL.values()]
     covered = [set(objective.losses) for objective in small]
-    for objective in OBJECTIVES.values():
+    for objective in (task.learns for task in all_tasks()):
         part = any(set(objective.losses) < losses for losses in covered)
         assert objective in small or part, f"{objective.name} needs a recipe in small.py"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vesalius.data.settings import KINDS, TextData
+from vesalius.data.settings import TextData
 from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
@@ -18,9 +18,9 @@ from vesalius.errors import (
     WrongKind,
 )
 from vesalius.families import configuration, family_of
+from vesalius.tasks import all_tasks, task_named
 from vesalius.training import read_recipe
 from vesalius.training import recipe as recipes
-from vesalius.training.objectives import OBJECTIVES
 from vesalius.training.recipe import keys, recipe
 from vesalius.training.recipes import SHIPPED
 from vesalius.training.recipes import recipes as shipped
@@ -33,7 +33,7 @@ PLAIN = {"family": "gpt2", "objective": "next-token"}
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_recipe_of_the_project_is_read(file):
     read = read_recipe(file)
-    assert family_of(configuration(read.family)).name in OBJECTIVES[read.objective].families
+    assert family_of(configuration(read.family)).name in task_named(read.objective).learns.families
     assert read.title
     assert read.training.steps > read.training.warmup
 
@@ -286,6 +286,5 @@ def test_a_file_that_is_missing_or_not_toml_is_named(tmp_path):
 
 def test_the_data_of_every_objective_are_among_the_keys():
     sections = {row["section"] for row in keys()}
-    for objective in OBJECTIVES.values():
-        (name,) = (name for name, kind in KINDS.items() if kind is objective.data)
-        assert f"data, {name}" in sections
+    for objective in (task.learns for task in all_tasks()):
+        assert f"data, {objective.data.title or objective.data.kind}" in sections

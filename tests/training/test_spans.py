@@ -11,13 +11,13 @@ from small import small_recipe
 from vesalius import answer, dissect, evaluate, load, tag
 from vesalius.analyses import targets
 from vesalius.cli import main
-from vesalius.data.passages import Candidates, Reader
 from vesalius.errors import EmptySequence, ImpossibleSetting, UnusableData, WrongKind
 from vesalius.explorer.reading import Asked, what
 from vesalius.explorer.suggestions import ASKED, HOLDS, TAGGED, offered
 from vesalius.explorer.uploads import Uploads
 from vesalius.model import create
-from vesalius.tasks.answering import answered
+from vesalius.tasks.answering.passages import Candidates, Reader
+from vesalius.tasks.answering.use import answered
 from vesalius.training import train
 
 pytestmark = pytest.mark.usefixtures("no_progress_bars")
@@ -128,7 +128,7 @@ def test_a_reader_answers_with_places_and_probabilities(reader, monkeypatch, cap
         assert json.loads(done[1]) == json.loads(json.dumps(found.to_json()))
     # A model that has learnt questions without answers may say that there is none.
     model = reader.model
-    model.preprocessing["impossible"] = True
+    model.preprocessing = model.preprocessing.change(impossible=True)
     made = Candidates(3)
     passage = Reader(model.tokenizer, 24).passages("Who ?", "Cy was cold .")[0]
     logs = np.full((2, len(passage.ids)), -5.0)
@@ -169,7 +169,7 @@ def test_an_evaluation_of_answers_is_the_validation_and_texts(reader):
     # the logarithm of what is nearly one: its rounding is that of logits, whatever its size
     assert found.numbers["loss"] == pytest.approx(reader.valid["loss"], rel=1e-5, abs=1e-6)
     learnt = reader.model
-    learnt.preprocessing.pop("held_out")
+    learnt.preprocessing = learnt.preprocessing.change(held_out=None)
     whole = evaluate(learnt, corpus(reader, "questions.json"))
     assert (whole.part, whole.numbers["questions"]) == ("all", 20)
     assert whole.numbers["exact_match"] > 0.8

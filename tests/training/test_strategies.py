@@ -16,8 +16,8 @@ from vesalius.checkpoints import files
 from vesalius.errors import AnotherRecipe, ImpossibleSetting, UnknownSetting
 from vesalius.families import family_of
 from vesalius.models.lora import LowRank
+from vesalius.tasks import task_named
 from vesalius.training import Callback, Run
-from vesalius.training.objectives import objective_named
 from vesalius.training.optimisers import optimiser
 from vesalius.training.processes import Processes
 from vesalius.training.recipe import keys, recipe
@@ -146,7 +146,7 @@ def test_low_rank_updates_are_l1_and_their_count_is_l2_and_merged_they_compute_t
     said = {"init": "x", "objective": objective, "strategy": "lora"}
     said["training"] = {"lora_rank": 2, "lora_alpha": 3.0, "lora_matrices": "all"}
     read = recipe(said)
-    strategy = STRATEGIES["lora"](read, objective_named(objective))
+    strategy = STRATEGIES["lora"](read, task_named(objective).learns)
     network, given = filled(config).network, given_to(config)
     before = numbers_of(network, given, torch.float64)
     strategy.prepare(network, config, [])
@@ -177,7 +177,7 @@ def test_each_layer_down_learns_by_a_factor_less():
     network = family_of(config).network(config)
     given = Training(optimiser="sgd", learning_rate=0.5, weight_decay=0.0, layer_decay=0.5)
     said = {"init": "x", "objective": "mlm", "training": given.to_json()}
-    shares = STRATEGIES["finetune"](recipe(said), objective_named("mlm")).shares(network, config)
+    shares = STRATEGIES["finetune"](recipe(said), task_named("mlm").learns).shares(network, config)
     expected = {"embedding.": 1 / 8, "norm.": 1 / 8, "blocks.0.": 1 / 4, "blocks.1.": 1 / 2}
     expected |= {"mlm_head.": 1.0, "pooler.": 1.0}
     for start, share in expected.items():

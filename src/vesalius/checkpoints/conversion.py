@@ -34,6 +34,7 @@ from vesalius.errors import NotACheckpoint, UnknownConfiguration, UnknownSetting
 from vesalius.families import configuration
 from vesalius.families.config import Config
 from vesalius.model import Model, folder_of, load_folder
+from vesalius.preparation import Preparation
 from vesalius.tokenizers import Tokenizer, read_texts, read_tokenizer, train_characters
 from vesalius.views.shown import counted
 
@@ -269,14 +270,16 @@ def _timm(described: Mapping[str, Any], tensors: Tensors, ignore_extra: bool) ->
     return Model(config, state, dtype=tensors.dtype, preprocessing=kept)
 
 
-def _timm_scaling(described: Mapping[str, Any], channels: int) -> dict[str, Any]:
+def _timm_scaling(described: Mapping[str, Any], channels: int) -> Preparation:
     """How timm scales pixels, where it says so; they are 0 to 1 there, and 0 to 255 here."""
     said, names = _object(described, "pretrained_cfg"), described.get("label_names")
     found = {n: preprocessor.numbers(said.get(n), channels) for n in ("mean", "std")}
     if not all(found.values()):
-        return {}
-    kept: dict[str, Any] = {name: [255 * v for v in values] for name, values in found.items()}
-    return kept | {"names": list(map(str, names)) if isinstance(names, list) else []}
+        return Preparation()
+    mean, std = ([255 * v for v in values] for values in found.values())
+    return Preparation(
+        mean=mean, std=std, names=list(map(str, names)) if isinstance(names, list) else []
+    )
 
 
 def _object(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vesalius.errors import BrokenFile
+from vesalius.preparation import Preparation
 
 FILE = "preprocessor_config.json"
 FACTOR = 1 / 255
@@ -22,7 +23,7 @@ LABELS = {
 their config.json calls it, as problem_type."""
 
 
-def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int) -> dict[str, Any]:
+def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int) -> Preparation:
     """Mean and deviation of the pixels, the side they are resized to, and the classes' names."""
     factor = theirs.get("rescale_factor", FACTOR) if theirs.get("do_rescale", True) else 1
     scaled = theirs.get("do_normalize", True)
@@ -35,12 +36,14 @@ def read(theirs: Mapping[str, Any], described: Mapping[str, Any], channels: int)
             f"{FILE} should have image_mean and image_std, {channels} numbers each, and "
             f"rescale_factor, a number above 0"
         )
-    kept: dict[str, Any] = {"mean": [m / factor for m in mean], "std": [s / factor for s in std]}
     size = theirs.get("size")
     side = size.get("height") if isinstance(size, dict) else size
-    if theirs.get("do_resize", True) and type(side) is int:
-        kept["side"] = side
-    return kept | {"names": names(described)}
+    return Preparation(
+        mean=[m / factor for m in mean],
+        std=[s / factor for s in std],
+        side=side if theirs.get("do_resize", True) and type(side) is int else None,
+        names=names(described),
+    )
 
 
 def numbers(value: Any, count: int) -> list[float]:
@@ -64,22 +67,22 @@ def names(described: Mapping[str, Any]) -> list[str]:
     return [] if all(re.fullmatch(r"LABEL_\d+", name) for name in ordered) else ordered
 
 
-def label_kind(kept: Mapping[str, Any], described: Mapping[str, Any], labels: int) -> str:
+def label_kind(kept: Preparation, described: Mapping[str, Any], labels: int) -> str:
     """What a model's labels are, by what it keeps, or by the config.json that it came with.
 
     As in Transformers, a single label of which nothing is said is a value.
     """
     ours = {theirs: kind for kind, theirs in LABELS.items()}
     usual = "values" if labels == 1 else "classes"
-    said = kept.get("labels") or ours.get(str(described.get("problem_type")), usual)
+    said = kept.labels or ours.get(str(described.get("problem_type")), usual)
     if said not in LABELS:
         raise BrokenFile(f"preprocessing.json says labels {said!r}; known are {', '.join(LABELS)}")
     return str(said)
 
 
-def write(kept: Mapping[str, Any], side: int) -> dict[str, Any]:
+def write(kept: Preparation, side: int) -> dict[str, Any]:
     """Their file from what we keep; empty where the scaling of pixels is not kept."""
-    if not all(isinstance(kept.get(key), list) for key in ("mean", "std")):
+    if not isinstance(kept.mean, list) or not isinstance(kept.std, list):
         return {}
     return {
         "image_processor_type": "ViTImageProcessor",
@@ -89,6 +92,6 @@ def write(kept: Mapping[str, Any], side: int) -> dict[str, Any]:
         "do_rescale": True,
         "rescale_factor": FACTOR,
         "do_normalize": True,
-        "image_mean": [mean * FACTOR for mean in kept["mean"]],
-        "image_std": [std * FACTOR for std in kept["std"]],
+        "image_mean": [mean * FACTOR for mean in kept.mean],
+        "image_std": [std * FACTOR for std in kept.std],
     }

@@ -76,16 +76,29 @@ SUBJECTS: dict[str, list[click.Command]] = {
 a verb runs, so that the command line starts at once."""
 
 
+def _added() -> dict[str, click.Command]:
+    """The verbs of tasks of other packages."""
+    from vesalius.tasks import all_tasks
+
+    commands = (task.command.get() for task in all_tasks() if task.command is not None)
+    return {command.name: command for command in commands}
+
+
 class Verbs(click.Group):
     """The verbs under their subjects."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [*self.commands, *_added()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return self.commands.get(name) or _added().get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, self.commands))
+        added = _added()
+        widest = max(map(len, [*self.commands, *added]))
         room = formatter.width - 6 - widest
-        for subject, verbs in SUBJECTS.items():
+        others = {"Of other packages": list(added.values())} if added else {}
+        for subject, verbs in (SUBJECTS | others).items():
             rows = [(f"{verb.name:{widest}}", verb.get_short_help_str(room)) for verb in verbs]
             with formatter.section(subject):
                 formatter.write_dl(rows)

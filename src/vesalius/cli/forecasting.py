@@ -49,7 +49,7 @@ def forecast(
 
     Example: vesalius forecast my-model etth1 --horizon 24 --out next-day.csv
     """
-    from vesalius.tasks.forecasting import forecast as run
+    from vesalius.tasks.forecasting.use import forecast as run
 
     found = run(load(model), file, horizon, level, raw=raw)
     if out is not None:

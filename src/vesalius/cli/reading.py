@@ -52,7 +52,7 @@ def classify(
     """
     from vesalius.data.inputs import reads_arrays
     from vesalius.tasks.classification import classify as run
-    from vesalius.tasks.labelling import Value, as_read, texts_of
+    from vesalius.tasks.labelling.use import Value, as_read, texts_of
 
     loaded = load(model)
     if bool(given) == (file is not None):
@@ -89,7 +89,7 @@ def fill(model: str, text: str, top: int, as_json: bool) -> None:
 
     Example: vesalius fill bert "[MASK] opened her eyes."
     """
-    from vesalius.tasks.filling import fill as run
+    from vesalius.tasks.language.filling import fill as run
 
     terminal.show_result(run(load(model), text, top), as_json)
 
@@ -105,7 +105,7 @@ def next_sentence(model: str, first: str, second: str, as_json: bool) -> None:
 
     Example: vesalius next-sentence bert "It began to rain." "He opened his umbrella."
     """
-    from vesalius.tasks.filling import next_sentence as run
+    from vesalius.tasks.language.filling import next_sentence as run
 
     terminal.show_result(run(load(model), first, second), as_json)
 

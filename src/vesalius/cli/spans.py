@@ -23,7 +23,7 @@ def tag(model: str, text: str | None, file: str | None, words: bool, as_json: bo
 
     Example: vesalius tag my-tagger "Ada Lovelace lived in London."
     """
-    from vesalius.tasks.tagging import tag as run
+    from vesalius.tasks.tagging.use import tag as run
 
     if (text is None) == (file is None):
         raise click.UsageError("expected TEXT, or --file, one of them")
@@ -61,7 +61,7 @@ def answer(
 
     Example: vesalius answer my-reader "Where did she live?" --context chapter.txt
     """
-    from vesalius.tasks.answering import answer as run
+    from vesalius.tasks.answering.use import answer as run
 
     read = text_of(context) if context == "-" or os.path.isfile(context) else context
     terminal.show_result(run(load(model), question, read, top, stride, longest), as_json)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vesalius.equations import Equation, Erratum
     from vesalius.specimens import Card
     from vesalius.tasks.classification import Classification
-    from vesalius.tasks.labelling import Labels, Value
+    from vesalius.tasks.labelling.use import Labels, Value
     from vesalius.traces.trace import Trace
 
 

@@ -7,10 +7,10 @@ after a stop, and several processes that share a batch agree on what it is.
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy import ndarray as Array
 from numpy.random import Generator
 
@@ -146,30 +146,6 @@ class Bucketed(TwoParts[TokenRows]):
     def train(self, step: int) -> Batch:
         rows = bucketed(self.training.lengths, self.batch, step, self.seed)
         return self.examples(self.training, rows, generator(self.seed, step, TRAINING))
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Values at zero mean and unit deviation in every channel (7.2), and back."""
-
-    mean: Float[Array, "..."]
-    std: Float[Array, "..."]
-
-    @classmethod
-    def of(cls, values: Sequence[Float[Array, "_ C"]] | Float[Array, "series n C"]) -> Self:
-        """The scaling of some series, whose gaps do not count; a constant is only shifted."""
-        rows = np.concatenate(values).astype(np.float64)  # sums of equal singles are exact in it
-        known = ~np.isnan(rows)
-        count = np.maximum(1, known.sum(axis=0))
-        mean = np.where(known, rows, 0).sum(axis=0) / count
-        std = np.sqrt((np.where(known, rows - mean, 0) ** 2).sum(axis=0) / count)
-        return cls(mean, np.where(std > 0, std, 1))
-
-    def apply(self, values: Array) -> Array:
-        return np.asarray((values - self.mean) / self.std, np.float32)
-
-    def undo(self, values: Array) -> Array:
-        return np.asarray(values * self.std + self.mean, np.float32)
 
 
 def used_names(part: "Labelled") -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from vesalius import arguments
-from vesalius.data import parts, preprocessing, registry
+from vesalius.data import parts, registry
 from vesalius.data.arrays import read_arrays
 from vesalius.data.images import Images
 from vesalius.data.inputs import read_pixels
@@ -124,7 +124,7 @@ def shelf(model: Model) -> Shelf:
 
 def _look_backs(model: Model) -> Shelf:
     """Windows of the corpus that the recipe names, not of a file: no model chooses one to read."""
-    recipe = model.preprocessing.get("recipe")
+    recipe = model.preprocessing.recipe
     told = recipe.get("data") if isinstance(recipe, Mapping) else None
     default = ForecastData().corpus  # recipes leave out what is as by default
     corpus = told.get("corpus", default) if isinstance(told, Mapping) else None
@@ -135,7 +135,7 @@ def _look_backs(model: Model) -> Shelf:
             f"corpus of the registry; give it a file"
         )
     config: OwnConfig = model.config
-    names = preprocessing.channel_names(model.preprocessing, config.channels)
+    names = model.preprocessing.channel_names(config.channels)
     try:
         data = ForecastData(corpus=corpus, **{k: told[k] for k in PARTS if k in told})
         held = _windows(data, config.channels, tuple(names), config.context, config.horizon)

@@ -21,10 +21,11 @@ from numpy.random import Generator
 from vesalius.checkpoints.expanding import require_bounded
 from vesalius.checkpoints.plain import require_end
 from vesalius.data.arrays import read_arrays
-from vesalius.data.batches import Batch, Scaling, TwoParts, generator
+from vesalius.data.batches import Batch, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
 from vesalius.data.pictures import SUFFIXES, from_bytes, read_picture
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData, WrongLength
+from vesalius.preparation import Scaling
 from vesalius.properties import cached_property
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one

@@ -15,7 +15,7 @@ import numpy as np
 
 from vesalius.checkpoints import preprocessor
 from vesalius.checkpoints.plain import require_end
-from vesalius.data import images, preprocessing
+from vesalius.data import images
 from vesalius.data.arrays import read_array
 from vesalius.data.pictures import SUFFIXES, from_bytes, looks_inverted, read_picture
 from vesalius.data.series import cut, has_column, read_series
@@ -33,6 +33,7 @@ from vesalius.families import family_of
 from vesalius.families.config import Config
 from vesalius.families.family import OwnConfig
 from vesalius.model import PREPROCESSING, Model
+from vesalius.preparation import Preparation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -111,8 +112,8 @@ def label_names(model: Model) -> list[str]:
     labels = family_of(model.config).classes(model.config) or model.config.symbols().get("labels")
     if not labels:
         return []
-    names = model.preprocessing.get("names") or preprocessor.names(model.origin)
-    return preprocessing.class_names({"names": names}, int(labels))
+    names = model.preprocessing.names or preprocessor.names(model.origin)
+    return Preparation(names=names).class_names(int(labels))
 
 
 def read_inputs(
@@ -285,7 +286,7 @@ def _scaled_image(
     if raw or not model.preprocessing:
         values, how, hint = pixels, RAW if raw else UNKNOWN, ""
     else:
-        scale = preprocessing.scaling(model.preprocessing, config.channels)
+        scale = model.preprocessing.scaling(config.channels)
         values, how = scale.apply(pixels), SCALED
         grey = pixels.dtype == np.uint8 and config.channels == 1 and "inverted" not in done
         mean, hint = float(scale.mean.mean()), ""
@@ -329,7 +330,7 @@ def read_pixels(model: Model, given: "Source", invert: bool = False) -> Input:
 
 def _side_and_levels(model: Model) -> tuple[int, int]:
     kept, config = model.preprocessing, model.config
-    side, levels = kept.get("side"), kept.get("levels")
+    side, levels = kept.side, kept.levels
     if not isinstance(side, int) or not isinstance(levels, int):
         raise WrongKind(
             f"how pictures become this model's colours is not known: its {PREPROCESSING} says no "
@@ -337,7 +338,7 @@ def _side_and_levels(model: Model) -> tuple[int, int]:
         )
     symbols = config.symbols()
     if levels >= symbols["V"] or side * side > symbols["n_max"]:
-        raise preprocessing.unfitting(f"levels and side of {symbols['V']} colours at most", kept)
+        raise kept.unfitting(f"levels and side of {symbols['V']} colours at most")
     return side, levels
 
 
@@ -350,19 +351,19 @@ def _series_file(model: Model, file: Path, raw: bool, invert: bool) -> list[Inpu
     kept = model.preprocessing
     if _forecasts(model.config) and file.suffix.lower() == ".csv":
         config: OwnConfig = model.config
-        names = preprocessing.channel_names(kept, config.channels)
+        names = kept.channel_names(config.channels)
         timeline = fitted(read_timeline(file), config.channels, names, str(file))
         times = (*timeline.times, *timeline.after(config.horizon)) if timeline.times else ()
         times = brief(times)
         read = _series(model, timeline.values.T, raw, str(file))
         return [replace(read, times=times[-config.horizon - read.values.shape[1] :])]
-    label = kept.get("label")
+    label = kept.label
     if file.suffix.lower() == ".csv" and label and not has_column(file, label):
         label = None
     found = read_series(file, None if file.suffix.lower() == ".ts" else label)
-    count, window = len(found), kept.get("window")
+    count, window = len(found), kept.window
     if window is not None:
-        found = cut(found, window, kept.get("stride"))
+        found = cut(found, window, kept.stride)
     done = (f"cut into windows of {window}",) if len(found) > count else ()
     return [
         _series(
@@ -407,7 +408,7 @@ def _series(
     _require_finite(values[known], "series")
     how = RAW if raw else UNKNOWN
     if model.preprocessing and not raw:
-        scale = preprocessing.scaling(model.preprocessing, config.channels, axes=(1,))
+        scale = model.preprocessing.scaling(config.channels, axes=(1,))
         values, how = scale.apply(values), SCALED
     if not known.all():
         values = np.where(known, values, 0)

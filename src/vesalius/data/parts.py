@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from vesalius.data import images, registry, series, splits, texts
 from vesalius.data.batches import generator, used_names
 from vesalius.data.settings import ImageData, SeriesData
 from vesalius.errors import ImpossibleSetting, UnknownCorpus, UnusableData, nearest
+from vesalius.preparation import Preparation
 from vesalius.views.shown import counted
 
+Examples = TypeVar("Examples", images.Images, series.Series)
 HELD_OUT = 0.1
 """The share of a corpus by name that is held out, where no file of its own is."""
 STORIES = "stories"
@@ -234,13 +236,16 @@ def _named(part: images.Images, names: tuple[str, ...]) -> images.Images:
 
 
 def series_parts(
-    data: SeriesData, seed: int = 0
+    data: SeriesData, seed: int = 0, read: series.Series | None = None
 ) -> tuple[series.Series, series.Series, dict[str, Any]]:
-    """Series to train on and to validate on; and how one's own were split, to be kept."""
+    """Series to train on and to validate on; and how one's own were split, to be kept.
+
+    ``read`` is the training file's, if it has been read.
+    """
     files = series_files(data.corpus)
     if data.label is not None and files[0].suffix == ".ts":
         raise ImpossibleSetting(f"[data] label is for .csv files, but the corpus is {files[0]}")
-    training = series.read_series(files[0], data.label)
+    training = read or series.read_series(files[0], data.label)
     other = data.valid or (files[1] if len(files) > 1 else None)
     validation = training if other is None else series.read_series(other, data.label)
     own = here(data.corpus)
@@ -314,3 +319,29 @@ def _rows(count: int, share: float) -> tuple[Any, Any]:
     order = generator(0).permutation(count)
     cut = min(count - 1, max(1, round(count * (1 - share))))
     return order[:cut], order[cut:]
+
+
+def relabelled(part: Examples, corpus: str, kept: Preparation, classes: int) -> Examples:
+    """The examples with the classes that the model knows, which go by their names if they can."""
+    if part.labels is None:
+        raise UnusableData(
+            f"{corpus} has no labels, but the model tells {classes} classes apart; "
+            f"expected a class for each example"
+        )
+    labels = part.labels
+    known = kept.class_names(classes)
+    strange = [name for name in used_names(part) if name not in known]
+    if part.names and not strange:
+        places = [known.index(name) if name in known else -1 for name in part.names]
+        labels = np.array(places)[labels]
+    elif strange and (kept.names or len(part.names) != classes):
+        raise UnusableData(
+            f"{corpus} has the class {strange[0]!r}, which the model does not know; "
+            f"{nearest(strange[0], known)}"
+        )
+    if labels.max() >= classes:
+        raise UnusableData(
+            f"the model tells {classes} classes apart, 0 to {classes - 1}, "
+            f"but {corpus} has the class {labels.max()}"
+        )
+    return replace(part, labels=labels)

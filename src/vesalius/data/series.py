@@ -21,7 +21,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.random import Generator
 
 from vesalius.checkpoints.plain import require_end
-from vesalius.data.batches import Batch, Scaling, TwoParts
+from vesalius.data.batches import Batch, TwoParts
 from vesalius.data.masking import geometric_masks
 from vesalius.errors import (
     BrokenFile,
@@ -32,6 +32,7 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
+from vesalius.preparation import Scaling
 from vesalius.properties import cached_property
 
 TIMES = ("date", "datetime", "ds", "time", "timestamp", "year", "")

@@ -1,4 +1,4 @@
-"""What a recipe's ``[data]`` may say: one class of settings for each kind of data."""
+"""What a recipe's ``[data]`` may say, by kinds of data; those of one task are in its folder."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +12,8 @@ class Data(Config):
 
     kind: ClassVar[str]
     """What the registry of corpora calls it."""
+    title: ClassVar[str] = ""
+    """What the reference of recipes calls it, if not so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,29 +41,6 @@ class TextData(Data):
     mask_ratio: float = setting(0.15, "", "share of tokens to predict", least=0, below=1)
     plain_masks: bool = setting(False, "", "each chosen token becomes [MASK]; else 80/10/10")
     whole_words: bool = setting(False, "", "whether words are masked as a whole")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelledData(Data):
-    """Texts with labels, in the columns of a table."""
-
-    kind = "labelled text"
-
-    corpus: str = setting("banking77", "", "a .csv, .tsv, .jsonl or .json file, or a name")
-    valid: str | None = setting(None, "", "a table to validate on; a share of the corpus if none")
-    split: float = setting(0.1, "", "share to validate on, of each class", least=0, below=1)
-    text: str = setting("text", "", "column of the texts")
-    second: str | None = setting(None, "", "column of second texts, for pairs")
-    label: str = setting("label", "", "column of the labels, or columns of 0 and 1 with commas")
-    separator: str = setting("|", "", "between several labels of a cell")
-    group: str | None = setting(None, "", "column of groups, which are never on both sides")
-    length: int | None = setting(None, "n", "tokens of a text at most; the model's context if none")
-    examples: int | None = setting(None, "", "texts of each class to train on; all if none")
-    balance: bool = setting(False, "", "whether rare classes weigh more: by inverse frequency")
-    tokenizer: str = setting(
-        "word-pieces", "", "without init: what to learn, or whose tokenizer to take, by its folder"
-    )
-    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +84,7 @@ class SeriesData(Data):
 class ForecastData(Data):
     """A series along time, whose parts follow each other."""
 
-    kind = "series"
+    kind, title = "series", "forecasts"
 
     corpus: str = setting(
         "etth1", "", "a corpus by name, a .csv file (wide, or unique_id, ds, y) or a .npy file"
@@ -118,52 +97,3 @@ class ForecastData(Data):
     )
     split: float = setting(0.1, "", "share to validate on, before the test part", least=0, below=1)
     test: float = setting(0.2, "", "share to test on, at the end", least=0, below=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaggedData(Data):
-    """Words with tags."""
-
-    kind = "tags"
-
-    corpus: str = setting("ud-ewt", "", "a corpus by name, or a file of words with tags")
-    valid: str | None = setting(None, "", "what to validate on; a part of the sentences if none")
-    split: float = setting(0.1, "", "share to validate on where that is one file", least=0, below=1)
-    word: int = setting(1, "", "column of the words, counted from 1")
-    column: int | None = setting(None, "", "column of the tags, counted from 1; the last if none")
-    case: bool = setting(False, "", "whether words with a capital are read in segment 1")
-    tokenizer: str = setting(
-        "word-pieces", "", "word-pieces to learn, or a model whose tokenizer to take; not for init"
-    )
-    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerData(Data):
-    """Questions whose answers are spans of a paragraph."""
-
-    kind = "questions"
-
-    corpus: str = setting("xquad-en", "", "a corpus by name, or a JSON file in SQuAD's format")
-    valid: str | None = setting(None, "", "what to validate on; a part of the articles if none")
-    split: float = setting(0.1, "", "share to validate on where that is one file", least=0, below=1)
-    stride: int | None = setting(
-        None, "", "tokens between windows of a long paragraph; half a window if none"
-    )
-    question: int = setting(64, "", "tokens of a question at most")
-    tokenizer: str = setting(
-        "word-pieces", "", "word-pieces to learn, or a model whose tokenizer to take; not for init"
-    )
-    vocabulary: int = setting(8192, "|V|", "tokens to learn at most")
-
-
-KINDS: dict[str, type[Data]] = {
-    "text": TextData,
-    "images": ImageData,
-    "series": SeriesData,
-    "labelled text": LabelledData,
-    "tags": TaggedData,
-    "questions": AnswerData,
-    "forecasts": ForecastData,
-}
-"""All of them, as the reference of recipes calls them."""

@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray as Array
-from numpy.random import Generator
 
 from vesalius.checkpoints.plain import require_end
 from vesalius.data import parts, series
 from vesalius.data.arrays import read_array
-from vesalius.data.batches import Batch, Scaling, TwoParts
 from vesalius.data.settings import ForecastData
 from vesalius.errors import (
     BrokenFile,
@@ -35,6 +33,7 @@ from vesalius.errors import (
     WrongKind,
     WrongLength,
 )
+from vesalius.preparation import Scaling
 from vesalius.views.shown import counted
 
 LONG = ("unique_id", "ds", "y")
@@ -312,15 +311,6 @@ class Windows:
         start = max(self.first, self.context) + np.asarray(rows)[:, None]
         past = self.values[start + np.arange(-self.context, 0)]
         return past, self.values[start + np.arange(self.horizon)]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ForecastWindows(TwoParts[Windows]):
-    """Windows as ``past`` and ``future``, scaled."""
-
-    def examples(self, part: Windows, rows: Int[Array, " batch"], random: Generator) -> Batch:
-        past, future = part.rows(rows)
-        return {"past": past, "future": future}
 
 
 def scaled_parts(

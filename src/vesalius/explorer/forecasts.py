@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.data import preprocessing
-from vesalius.data.batches import Scaling
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind, WrongLength
 from vesalius.explorer.runs import Run
 from vesalius.families import family_of
 from vesalius.model import Model
-from vesalius.tasks.forecasting import LEVEL, in_units
+from vesalius.preparation import Scaling
+from vesalius.tasks.forecasting.use import LEVEL, in_units
 
 
 def forecasts(model: Model) -> bool:
@@ -26,7 +25,7 @@ def scaling_of(model: Model) -> Scaling | None:
     """What the model's series were scaled by, channel by channel; None where nothing says it."""
     if not model.preprocessing:
         return None
-    return preprocessing.scaling(model.preprocessing, model.config.symbols()["C"])
+    return model.preprocessing.scaling(model.config.symbols()["C"])
 
 
 def told(run: Run, cell: tuple[int, ...]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.data import preprocessing
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
 from vesalius.explorer.runs import Run
@@ -86,7 +85,7 @@ def _unscaled(model: Model, values: Array) -> Array:
     """Pixels of 0 to 255 from what the model reads; as given, spread over that range."""
     values = np.asarray(values, np.float64)
     if model.preprocessing:
-        scale: Any = preprocessing.scaling(model.preprocessing, values.shape[2])
+        scale: Any = model.preprocessing.scaling(values.shape[2])
         values = values * scale.std + scale.mean
     else:
         least, most = values.min(), values.max()

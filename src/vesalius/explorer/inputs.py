@@ -117,7 +117,7 @@ def channels(model: Model) -> list[str]:
     if not family_of(model.config).by_channel:
         return []
     count = model.config.symbols()["C"]
-    known = model.preprocessing.get("channels") or []
+    known = model.preprocessing.channels or []
     return [str(name) for name in known] or [f"channel {c}" for c in range(1, count + 1)]
 
 

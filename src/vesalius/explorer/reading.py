@@ -21,7 +21,7 @@ from vesalius.explorer.uploads import Uploads
 from vesalius.families import family_of
 from vesalius.model import Model
 from vesalius.specimens import FOLDER
-from vesalius.tasks.filling import MASK
+from vesalius.tasks.language.filling import MASK
 from vesalius.tokenizers import Encoded
 from vesalius.traces import dissection
 

@@ -24,7 +24,7 @@ from vesalius.explorer.training import UnknownTraining
 from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
-from vesalius.tasks.filling import MASK
+from vesalius.tasks.language.filling import MASK
 from vesalius.traces.steps import ATTENTION
 from vesalius.traces.trace import Trace
 

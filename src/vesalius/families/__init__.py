@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vesalius import arguments
-from vesalius.errors import BrokenPlugin, ImpossibleSetting, UnknownModel, nearest
+from vesalius.errors import ImpossibleSetting, UnknownModel, nearest
 from vesalius.families import (
     bert,
     ffnn,
@@ -25,6 +25,7 @@ from vesalius.families import (
 from vesalius.families.config import Config, Setting
 from vesalius.families.family import Family as Family
 from vesalius.families.family import Size
+from vesalius.plugins import with_added
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -47,23 +48,7 @@ T = TypeVar("T")
 @cache
 def all_families() -> tuple[Family, ...]:
     """Ours, and those of other packages."""
-    from importlib.metadata import entry_points
-
-    found = {family.name: family for family in OURS}
-    for point in entry_points(group=GROUP):
-        try:
-            family = point.load()
-        except Exception as error:
-            raise BrokenPlugin(
-                f"the family {point.name} of {point.value!r} cannot be loaded: {error}"
-            ) from error
-        if not isinstance(family, Family) or family.name in found:
-            raise BrokenPlugin(
-                f"{point.value!r} in the entry points {GROUP} must be a Family with a name of its "
-                f"own, got {getattr(family, 'name', family)!r}"
-            )
-        found[family.name] = family
-    return tuple(found.values())
+    return with_added(GROUP, Family, OURS)
 
 
 class Gathered(Mapping[str, T], Generic[T]):

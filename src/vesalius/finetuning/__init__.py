@@ -1,8 +1,7 @@
 """Somebody's own task in one call: a model, data in the formats that people have, and a recipe.
 
 ``finetune`` writes the recipe beside the run and trains by it, so that the run resumes, and can be
-repeated, as all runs are. What there is to be asked stands in ``tasks``; how each is learnt is left
-to ``training.objectives``.
+repeated, as all runs are. ``choosing`` tells the task; how it is learnt is left to ``tasks``.
 """
 
 import os
@@ -12,16 +11,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 from vesalius import arguments
 from vesalius.arguments import Progress, silent
-from vesalius.data.labelled import training_file
 from vesalius.data.tables import read_table
 from vesalius.errors import ImpossibleSetting, UnknownSetting, nearest
 from vesalius.families.config import Config, Setting
 from vesalius.finetuning import given
 from vesalius.finetuning.backbones import Backbone
+from vesalius.finetuning.choosing import columns_of, task_for
 from vesalius.finetuning.results import FineTuned as FineTuned
 from vesalius.finetuning.results import FineTunedSeeds as FineTunedSeeds
-from vesalius.finetuning.tasks import Task, columns_of, task_for
 from vesalius.model import ModelLike
+from vesalius.tasks import Task
+from vesalius.tasks.labelling.data import training_file
 from vesalius.training.recipe import changed
 from vesalius.training.settings import Training
 
@@ -125,11 +125,12 @@ def finetune(
     columns = {name: arguments.text(name, one) for name, one in named.items() if one is not None}
     corpus, other = (_placed(name, one, folder, begins) for name, one in _both(data, valid))
     assert corpus is not None
-    asked = task_for(corpus, begins.name, begins.family.name, task, columns)
-    chosen = columns_of(asked, columns)
-    if asked.kind == "table" and asked.name == "text":
+    asked, kind, read = task_for(corpus, begins.name, begins.family, task, columns)
+    chosen = columns_of(asked, kind, columns)
+    if kind == "table" and asked.option == "text":
         column = chosen.pop("text", "text")
-        corpus = str(given.texts_of(read_table(training_file(corpus)), column, folder))
+        table = read or read_table(training_file(corpus))
+        corpus, read = str(given.texts_of(table, column, folder)), None
     sections = _sections(asked, begins.config, settings)
     if begins.model is not None:
         for section, suiting in asked.suits(begins.config, begins.tokenizer).items():
@@ -138,14 +139,14 @@ def finetune(
     if strategy == "features" and whole and "pooling" in begins.config.settings():
         sections["model"].setdefault("pooling", "mean")  # no frozen state holds a whole text
     held = {} if other is None else {"valid": other}
-    if held and asked.name == "forecast":
+    if held and kind == "timeline":
         raise ImpossibleSetting(
             "valid is not for a series along time, whose parts follow each other; see split"
         )
     said: dict[str, Any] = {
         "title": f"{Path(begins.name).name}, fine-tuned on {Path(corpus).name}",
         "init" if begins.model is not None else "family": begins.name,
-        "objective": asked.objective,
+        "objective": asked.name,
         "strategy": None if strategy == "finetune" else arguments.text("strategy", strategy),
         "seed": arguments.whole("seed", seed, least=0),
         "model": sections["model"],
@@ -157,7 +158,7 @@ def finetune(
     if passes <= 0:
         raise ImpossibleSetting(f"epochs must be above 0, got {passes}")
     arguments.callback("progress", progress)
-    common = (asked, begins, passes, list(callbacks), progress or silent)
+    common = (asked, begins, read, passes, list(callbacks), progress or silent)
     if seeds is None:
         return trained(said, folder, resume, *common)
     every = range(seed, seed + arguments.whole("seeds", seeds, least=1))

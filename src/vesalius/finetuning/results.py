@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vesalius.finetuning.tasks import Task
+from vesalius.metrics.predictions import Share, shown, words
 from vesalius.model import Model, loaded
+from vesalius.tasks import Task
 from vesalius.views.shown import Part, Shown, Table
 
 
@@ -35,7 +36,7 @@ class FineTuned(Shown):
 
     @property
     def objective(self) -> str:
-        return self.task.objective
+        return self.task.name
 
     @property
     def model(self) -> Model:
@@ -47,7 +48,7 @@ class FineTuned(Shown):
 
     def to_json(self) -> dict[str, Any]:
         about: dict[str, Any] = {"folder": str(self.folder), "backbone": self.backbone}
-        about |= {"task": self.task.name, "objective": self.objective}
+        about |= {"task": self.task.option, "objective": self.objective}
         about |= {"step": self.step, "reason": self.reason}
         counts = {"training": self.training, "validation": self.validation}
         before = {"before": self.before} if self.before else {}
@@ -64,10 +65,10 @@ class FineTuned(Shown):
         of = self.task.examples
         counts = [(f"{of} to train on", self.training), (f"{of} held out", self.validation)]
         rows: list[tuple[str, ...]] = [(name, f"{count:,}") for name, count in counts]
-        rows += [(f"{_words(name)} on these", shown(name, x)) for name, x in self.numbers.items()]
+        rows += [(f"{words(name)} on these", shown(x)) for name, x in self.numbers.items()]
         heads: tuple[str, ...] = (f"{_short(self.backbone)}, {self.objective}", "")
         if self.before:
-            was = [shown(name, self.before[name]) for name in self.numbers]
+            was = [shown(self.before[name]) for name in self.numbers]
             rows = [(*row, text) for row, text in zip(rows, ["", "", *was], strict=True)]
             heads = (heads[0], "after", "before")
         yield Table(heads, rows, right=(1, 2)[: len(heads) - 1])
@@ -95,13 +96,13 @@ class FineTunedSeeds(Shown):
     @property
     def numbers(self) -> dict[str, float]:
         """The mean of each number."""
-        return {name: statistics.fmean(several) for name, several in self._each().items()}
+        return {name: _as(x, statistics.fmean(x)) for name, x in self._each().items()}
 
     @property
     def spread(self) -> dict[str, float]:
         """The standard deviation of each number between seeds."""
-        several = self._each().items()
-        return {name: statistics.stdev(x) if len(x) > 1 else 0.0 for name, x in several}
+        each = self._each().items()
+        return {name: _as(x, statistics.stdev(x) if len(x) > 1 else 0.0) for name, x in each}
 
     def _each(self) -> dict[str, list[float]]:
         finished = [run.numbers for run in self.runs if run.done]
@@ -121,10 +122,10 @@ class FineTunedSeeds(Shown):
         last, spread, each = self.runs[-1], self.spread, self._each()
         rows = [
             (
-                _words(name),
-                shown(name, mean),
-                f"± {shown(name, spread[name])}",
-                *(shown(name, one(each[name])) for one in (min, max)),
+                words(name),
+                shown(mean),
+                f"± {shown(spread[name])}",
+                *(shown(one(each[name])) for one in (min, max)),
             )
             for name, mean in self.numbers.items()
         ]
@@ -141,22 +142,15 @@ class FineTunedSeeds(Shown):
 
 def commands(task: Task, folder: Path, data: str) -> Iterator[str]:
     """What to run next."""
-    suffix = Path(data).suffix or {"words": ".conll"}.get(task.kind, ".ts")
+    suffix = Path(data).suffix or (".conll" if "words" in task.kinds else ".ts")
     filled = {"folder": shlex.quote(str(folder)), "data": shlex.quote(data), "suffix": suffix}
     for line in (*task.then, "explore {folder}"):
         yield f"vesalius {line.format(**filled)}"
 
 
-def shown(name: str, number: float) -> str:
-    """A number for people: a share in per cent."""
-    share = name.endswith(("accuracy", "exact_match", "f1", "precision", "recall"))
-    if share:
-        return f"{number:.2%}"
-    return f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def _as(several: list[float], number: float) -> float:
+    """A number of several metrics in their unit."""
+    return Share(number) if isinstance(several[0], Share) else number
 
 
 def _short(backbone: str) -> str:

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from vesalius.arguments import Progress
 from vesalius.data.batches import Batches, TwoParts
-from vesalius.data.pairs import MaskedText
-from vesalius.data.windows import Streams, Windows
 from vesalius.errors import EmptyCorpus, WrongKind
 from vesalius.finetuning.backbones import Backbone
 from vesalius.finetuning.results import FineTuned
-from vesalius.finetuning.tasks import Task
-from vesalius.training import Callback, train
-from vesalius.training.initialisation import LEAST, configured
+from vesalius.tasks import Task
+from vesalius.tasks.language.pairs import MaskedText
+from vesalius.tasks.language.windows import Streams, Windows
+from vesalius.training import Callback, run
+from vesalius.training.initialisation import LEAST, Setup, configured
 from vesalius.training.recipe import recipe, write_recipe
 from vesalius.training.settings import Recipe
 
@@ -46,46 +46,43 @@ def trained(
     resume: bool,
     task: Task,
     begins: Backbone,
+    read: Any,
     epochs: float,
     callbacks: "list[Callback]",
     progress: Progress,
 ) -> FineTuned:
     """Train by what a recipe says and what is usual for the rest."""
-    whole, sizes = _completed(said, task, begins, epochs, progress)
-    read = recipe(whole)
-    noting = Noting(whole, folder)
-    outcome = train(read, folder, resume=resume, callbacks=[noting, *callbacks], progress=progress)
+    whole, sizes, setup = _completed(said, task, begins, read, epochs, progress)
+    final = recipe(whole)
+    writing = RecipeFile(whole, folder)
+    outcome = run(final, folder, resume, [writing, *callbacks], progress, setup)
     result = FineTuned(
         folder,
         begins.name,
         task,
-        str(getattr(read.data, "corpus")),  # noqa: B009 # all data have one
+        str(getattr(final.data, "corpus")),  # noqa: B009 # all data have one
         sizes.training,
         sizes.validation,
         outcome.step,
         outcome.reason,
         {},
         {},
-        (*noting.notes, *_told(read)),
+        (*getattr(setup.batches, "notes", ()), *_told(final)),
     )
     if not (result.done and outcome.valid):
         return result
-    numbers = _numbers(task, read, result, noting.run, outcome.valid, progress)
-    return replace(result, numbers=numbers, before=_before(task, begins, noting.run))
+    numbers = _numbers(task, final, result, setup, outcome.valid)
+    return replace(result, numbers=numbers, before=_before(task, final, setup))
 
 
-class Noting(Callback):
-    """Writes the recipe once the run is known to begin, and keeps what it says of its data."""
+class RecipeFile(Callback):
+    """Writes the recipe once the run is known to begin."""
 
     def __init__(self, said: Mapping[str, Any], folder: Path) -> None:
         self.said, self.folder = said, folder
-        self.notes: tuple[str, ...] = ()
-        self.run: Any = None
 
     def begins(self, run: Any) -> None:
         write_recipe(self.said, self.folder / RECIPE)
-        self.notes = tuple(getattr(run.batches, "notes", ()))
-        self.run = run
 
 
 def _told(read: Recipe) -> Iterable[str]:
@@ -100,29 +97,43 @@ def _told(read: Recipe) -> Iterable[str]:
 
 
 def _completed(
-    said: Mapping[str, Any], task: Task, begins: Backbone, epochs: float, progress: Progress
-) -> tuple[dict[str, Any], Sizes]:
-    """A recipe with all that was left open, and how much there is to learn from."""
+    said: Mapping[str, Any],
+    task: Task,
+    begins: Backbone,
+    read: Any,
+    epochs: float,
+    progress: Progress,
+) -> tuple[dict[str, Any], Sizes, Setup]:
+    """A recipe with all that was left open, how much there is to learn from, and the run's setup.
+
+    Data that do not fit the model are refused.
+    """
     asked = said.get("training") or {}
-    batch = asked.get("batch")
-    sizes = None
-    while sizes is None:
-        tried = recipe({**said, "training": {**asked, "batch": batch}})
+    tried, objective = recipe(said), task.learns
+    source = objective.source(tried, begins.tokenizer, progress, read)
+    follows = {name: source.implied[name] for name in task.follows} if begins.model else {}
+    _require_fitting(task, begins, {**source.implied, **follows, **tried.model}, follows)
+    settled = replace(tried, model={**tried.model, **follows})
+    config = configured(settled, objective, source.implied, begins.model)
+    batch, batches = tried.training.batch, None
+    while batches is None:
         try:
-            sizes, model = _sizes(tried, task, begins, progress)
+            batches = source.batches(config, batch)
         except EmptyCorpus:  # a short text has few windows
-            if task.name != "text" or "batch" in asked or tried.training.batch == 1:
+            if task.option != "text" or "batch" in asked or batch == 1:
                 raise
-            batch = tried.training.batch // 2
+            batch //= 2
+    sizes = counted(batches, batch)
     steps = tried.training.steps if "steps" in asked else max(1, math.ceil(epochs * sizes.steps))
     every = min(steps, max(sizes.steps, math.ceil(steps / max(1, epochs))))
     optimiser: str = asked.get("optimiser", begins.optimiser)
     usual = {"optimiser": optimiser, "learning_rate": _rate(begins, optimiser)}
-    usual |= {"steps": steps, "batch": tried.training.batch}
+    usual |= {"steps": steps, "batch": batch}
     usual |= {"warmup": steps // 10, "beta2": 0.999, "weight_decay": 0.01}
     usual |= {"evaluate_every": every, "save_every": every, "validate_on": sizes.looked_at}
-    settled = {**(said.get("model") or {}), **model}
-    return {**said, "model": settled, "training": {**usual, **asked}}, sizes
+    model = {**(said.get("model") or {}), **follows}
+    setup = Setup(objective, begins.model, source, config, batches)
+    return {**said, "model": model, "training": {**usual, **asked}}, sizes, setup
 
 
 def _rate(begins: Backbone, optimiser: str) -> float:
@@ -133,20 +144,8 @@ def _rate(begins: Backbone, optimiser: str) -> float:
     return HIGHEST if begins.family.carries_state else min(HIGHEST, rate)
 
 
-def _sizes(
-    read: Recipe, task: Task, begins: Backbone, progress: Progress
-) -> tuple[Sizes, dict[str, Any]]:
-    """How much there is, and settings of the model that follow; refuses data that do not fit."""
-    source = task.learns.source(read, begins.tokenizer, progress)
-    model = {name: source.implied[name] for name in task.follows} if begins.model else {}
-    _require_fitting(read, task, begins, {**source.implied, **model, **read.model}, model)
-    whole = replace(read, model={**read.model, **model})
-    config = configured(whole, task.learns, source.implied, begins.model)
-    return counted(source.batches(config), read.training.batch), model
-
-
 def _require_fitting(
-    read: Recipe, task: Task, begins: Backbone, wanted: Mapping[str, Any], free: Mapping[str, Any]
+    task: Task, begins: Backbone, wanted: Mapping[str, Any], free: Mapping[str, Any]
 ) -> None:
     """Refuse data of another shape than the model reads."""
     if begins.model is None:
@@ -185,35 +184,33 @@ def _numbers(
     task: Task,
     read: Recipe,
     result: FineTuned,
-    run: Any,
+    setup: Setup,
     valid: Mapping[str, float],
-    progress: Progress,
 ) -> dict[str, float]:
     """What people compare, of what was held out."""
-    objective = task.learns
+    objective, batches = task.learns, setup.batches
     if task.by_example:
-        model, data = result.model, read.data
-        corpus: str = getattr(data, "valid") or getattr(data, "corpus")  # noqa: B009
-        held = objective.held_out(model, corpus, progress)
+        model, held = result.model, objective.validated(setup.source, batches)
         means, _ = held.objective.measured(model, held.batches.valid(), held)
         return held.objective.report(means, model.preprocessing)
     if read.training.patience:  # the best model was kept, which may not be the last
-        valid = objective.means(result.model.network, run.batches.valid(read.training.validate_on))
-    return _reported(task, valid, run)
+        valid = objective.means(result.model.network, batches.valid(read.training.validate_on))
+    return _reported(task, valid, setup)
 
 
-def _before(task: Task, begins: Backbone, run: Any) -> dict[str, float]:
+def _before(task: Task, read: Recipe, setup: Setup) -> dict[str, float]:
     """The numbers of the model as it was."""
-    if not task.compared or begins.model is None or not task.learns.serves(begins.model):
+    model = setup.started
+    if not task.compared or model is None or not task.learns.serves(model):
         return {}
-    batches = run.batches.valid(run.settings.validate_on)
-    return _reported(task, task.learns.means(begins.model.network, batches), run)
+    batches = setup.batches.valid(read.training.validate_on)
+    return _reported(task, task.learns.means(model.network, batches), setup)
 
 
-def _reported(task: Task, means: Mapping[str, float], run: Any) -> dict[str, float]:
-    found = task.learns.report(means, run.source.preprocessing)
+def _reported(task: Task, means: Mapping[str, float], setup: Setup) -> dict[str, float]:
+    found = task.learns.report(means, setup.source.preprocessing)
     if not task.learns.writes_text:
         return found
-    held = run.batches.held_out
+    held: Any = getattr(setup.batches, "held_out")  # noqa: B009 # texts have it
     bits = means["loss"] / math.log(2) * (len(held.ids) - 1) / max(1, held.bytes)
     return {"bits_per_byte": bits, **found}

@@ -228,7 +228,7 @@ def picture_side(model: Model) -> int | None:
     """The width and height of the pictures that a model draws; None where it draws none."""
     if not draws_pictures(model):
         return None
-    kept = model.preprocessing.get("side")
+    kept = model.preprocessing.side
     return kept if isinstance(kept, int) else math.isqrt(context_of(model) or 1)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongLength
 from vesalius.machine import require
-from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, more
+from vesalius.metrics.predictions import WORST, Metrics, Predictions, Row, Share, more
 from vesalius.views import pictures
 from vesalius.views.shown import Part, Table
 
@@ -59,7 +59,7 @@ class ClassMetrics(Metrics):
 
     def numbers(self) -> dict[str, float]:
         return {
-            "accuracy": self.accuracy,
+            "accuracy": Share(self.accuracy),
             "macro_f1": self.macro_f1,
             "calibration_error": self.calibration_error,
         }

@@ -15,6 +15,23 @@ from vesalius.views.pictures import Pictured
 from vesalius.views.shown import Part
 
 Row = tuple[object, ...]
+WORDS = {"f1": "F1", "r2": "R²"}
+
+
+class Share(float):
+    """A part of a whole, which people read in per cent."""
+
+
+def words(name: str) -> str:
+    """What people call a metric."""
+    return " ".join(WORDS.get(word, word) for word in name.split("_"))
+
+
+def shown(number: float) -> str:
+    """A metric for people, by its unit: shares in per cent, counts whole."""
+    if isinstance(number, Share):
+        return f"{number:.2%}"
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.4f}"
 
 
 class Metrics(Pictured):

@@ -19,7 +19,7 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import EmptySequence, WrongKind
 from vesalius.families import family_of
 from vesalius.model import PREPROCESSING, Model, ModelLike, loaded
-from vesalius.tasks.labelling import (
+from vesalius.tasks.labelling.use import (
     Candidate,
     Labels,
     Text,

@@ -5,7 +5,7 @@ trace can be asked. Images and series are scaled as in training.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,12 @@ import numpy as np
 
 from vesalius import arguments
 from vesalius.capabilities import tokenizer_of
-from vesalius.data.alignment import by_case
 from vesalius.data.inputs import Input, class_names, position_names, read_input, reads_arrays
 from vesalius.equations import OneHot, Steps, tracing
 from vesalius.errors import TokenOutOfRange, UnknownStep, WrongKind, nearest
 from vesalius.families import family_of
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.tokenizers import Encoded
+from vesalius.tokenizers import Encoded, rules
 from vesalius.traces.edits import Edits
 from vesalius.traces.edits.values import EditLike
 from vesalius.traces.trace import Trace
@@ -142,12 +141,21 @@ def _patterns(only: Any) -> list[str] | str | None:
 def encoded(model: Model, text: str) -> Encoded:
     """The tokens of a text; taggers that were taught by case read capitals in segment 1."""
     found = tokenizer_of(model).encode_with_offsets(text)
-    return by_case(text, found) if model.preprocessing.get("case") else found
+    return _by_case(text, found) if model.preprocessing.case else found
+
+
+def _by_case(text: str, found: Encoded) -> Encoded:
+    """The tokens of a text with their segments by case, as taggers read them."""
+    capital = np.zeros(len(text), bool)
+    for word, start, end in rules.tokens(text):
+        capital[start:end] = word[:1].isupper()
+    segments = [int(end > start and capital[start]) for start, end in found.offsets]
+    return replace(found, segments=segments)
 
 
 def _segmented(model: Model, text: Any) -> Encoded | None:
     """Tokens in segments: of two texts, of words by case, or as given; None of plain ones."""
-    if isinstance(text, str) and model.preprocessing.get("case"):
+    if isinstance(text, str) and model.preprocessing.case:
         return encoded(model, text)
     several = isinstance(text, tuple | list) and len(text) == 2
     two = several and all(isinstance(one, str) for one in text)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vesalius.training.callbacks import Callback as Callback
     from vesalius.training.loop import Outcome as Outcome
     from vesalius.training.loop import Run as Run
+    from vesalius.training.loop import run as run
     from vesalius.training.loop import train as train
     from vesalius.training.recipe import read_recipe as read_recipe
     from vesalius.training.settings import Recipe as Recipe
@@ -19,6 +20,7 @@ _HOMES = {
     "Run": "loop",
     "Callback": "callbacks",
     "read_recipe": "recipe",
+    "run": "loop",
     "train": "loop",
 }
 __all__ = list(_HOMES)

@@ -1,16 +1,21 @@
-"""What a run begins with: a configuration that recipe and data agree on, and initial weights."""
+"""What a run begins with: its data, a configuration that agrees with them, and initial weights."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from vesalius.arguments import Progress
+from vesalius.data.batches import Batches
 from vesalius.errors import CheckpointMismatch, ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
-from vesalius.model import Model
-from vesalius.training.objectives import Objective
+from vesalius.families.family import OwnConfig
+from vesalius.model import Model, load
+from vesalius.tasks import task_named
+from vesalius.tasks.objective import Objective, Source
 from vesalius.training.settings import Recipe
 
 HEADS = (
@@ -23,6 +28,29 @@ A recipe that starts from a model may give it others, which begin with new weigh
 """
 LEAST = ("vocabulary", "context")
 """Settings that may be larger than the data need; all others must equal what the data imply."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a recipe needs, read and loaded once."""
+
+    objective: Objective
+    started: Model | None
+    """The model that the run starts from."""
+    source: Source
+    config: OwnConfig
+    batches: Batches
+
+    @classmethod
+    def of(cls, recipe: Recipe, progress: Progress) -> "Setup":
+        objective = task_named(recipe.objective).learns
+        started = None if recipe.init is None else load(recipe.init)
+        tokenizer = None if started is None else started.tokenizer
+        source = objective.source(recipe, tokenizer, progress)
+        config = configured(recipe, objective, source.implied, started)
+        return cls(
+            objective, started, source, config, source.batches(config, recipe.training.batch)
+        )
 
 
 def configured(

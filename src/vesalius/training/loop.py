@@ -23,19 +23,17 @@ from vesalius import __version__, arguments
 from vesalius.arguments import Progress, silent
 from vesalius.checkpoints import files
 from vesalius.checkpoints.plain import read_json
-from vesalius.data.batches import Batch, Batches
+from vesalius.data.batches import Batch
 from vesalius.errors import AnotherRecipe, ImpossibleSetting, LossNotFinite, NoRun
 from vesalius.families import family_of
-from vesalius.families.family import OwnConfig
 from vesalius.machine import processor, quick_bfloat16
 from vesalius.model import Model, load
+from vesalius.tasks.objective import State, tensors
 from vesalius.training import state as stored
 from vesalius.training.allocator import keep_freed_memory
 from vesalius.training.callbacks import METRICS, Callback, Curves, MetricsFile, TensorBoard
 from vesalius.training.checkpointing import CHECKPOINTS, POSITION, Checkpoints, locked
-from vesalius.training.initialisation import configured, freeze, network
-from vesalius.training.objectives import objective_named
-from vesalius.training.objectives.objective import State, tensors
+from vesalius.training.initialisation import Setup, freeze, network
 from vesalius.training.optimisers import clip_gradients, optimiser
 from vesalius.training.processes import Processes, gather_state, local_state
 from vesalius.training.recipe import differences, read_recipe
@@ -95,6 +93,18 @@ def train(
         recipe = read(recipe.to_json(), changes)
     if resume and not any((folder / name).exists() for name in (METRICS, CHECKPOINTS)):
         raise NoRun(f"{folder} holds no run to go on with; to begin one, leave out --resume")
+    return run(recipe, folder, resume, callbacks, progress)
+
+
+def run(
+    recipe: Recipe,
+    folder: Path,
+    resume: bool,
+    callbacks: list[Callback],
+    progress: Progress | None = None,
+    setup: Setup | None = None,
+) -> Outcome:
+    """As ``train``; ``setup`` is what the recipe needs, where that is there already."""
     board = [TensorBoard()] if recipe.training.tensorboard else []
     with (
         Processes(recipe.training.parallel) as processes,
@@ -105,7 +115,7 @@ def train(
             stack.enter_context(locked(folder))
         told = [MetricsFile(), *board, Curves(), *callbacks] if processes.first else []
         # The run is freed before the process group: DDP needs the group for that.
-        return Run(recipe, folder, processes, resume, progress).go(told)
+        return Run(recipe, folder, processes, resume, progress, setup).go(told)
 
 
 class Run:
@@ -118,19 +128,18 @@ class Run:
         processes: Processes,
         resume: bool,
         progress: Progress | None = None,
+        setup: Setup | None = None,
     ) -> None:
         self.recipe, self.folder, self.processes = recipe, folder, processes
-        self.settings, self.objective = recipe.training, objective_named(recipe.objective)
+        self.settings = recipe.training
         self.checkpoints = Checkpoints(folder, self.settings.keep)
         found = self._found(resume)
-        started = load(recipe.init) if recipe.init is not None else None
-        self.generation_config = started.generation_config if started else None
         with processes.rank_zero_first():  # it makes what the others find in the cache
-            tokenizer = started.tokenizer if started else None
-            self.source = self.objective.source(recipe, tokenizer, progress or silent)
-        self.config: OwnConfig = configured(recipe, self.objective, self.source.implied, started)
+            setup = setup or Setup.of(recipe, progress or silent)
+        self.objective, self.source, started = setup.objective, setup.source, setup.started
+        self.config, self.batches = setup.config, setup.batches
+        self.generation_config = started.generation_config if started else None
         self.family = family_of(self.config).name
-        self.batches: Batches = self.source.batches(self.config)
         fresh, self.new = network(self.config, recipe.seed, started)
         freeze(fresh, self.objective)
         self.strategy = strategy_named(recipe.strategy)(recipe, self.objective)
@@ -192,24 +201,11 @@ class Run:
             self._finish()
         return reason
 
-    def stop(self, reason: str) -> None:
-        """Save after this step and leave; for callbacks, and for signals."""
-        self._stop = reason
-
-    def _signalled(self, name: str) -> None:
-        """A first signal ends the run after its step, a second one at once.
-
-        A closed terminal is no second one: the system and the shell may both send its SIGHUP.
-        """
-        if self._stop and name != "SIGHUP":
-            raise KeyboardInterrupt
-        self.stop(self._stop or name)
-
     # One step ----------------------------------------------------------------
 
     def _step(self, callbacks: list[Callback]) -> None:
         began = time.perf_counter()
-        metrics = self.strategy.update(self)
+        metrics = self.strategy.fit(self) or self._descend()
         self.step += 1
         taken = time.perf_counter() - began
         self.seconds += taken
@@ -218,7 +214,7 @@ class Run:
             for callback in callbacks:
                 callback.stepped(self, {**metrics, **speed, "seconds": self.seconds})
 
-    def descend(self) -> dict[str, float]:
+    def _descend(self) -> dict[str, float]:
         """Gradient descent by the step's batch; gives its metrics, examples and tokens."""
         batch = self.batches.train(self.step)
         self._seed()
@@ -238,23 +234,6 @@ class Run:
         if "ids" in batch:
             counts["tokens"] = batch["ids"].size
         return {"loss": loss, **means, "rate": rate, "norm": norm, **counts}
-
-    def _not_finite(self, what: str) -> LossNotFinite:
-        kept = self.checkpoints.steps()
-        good = f"the last checkpoint is of step {kept[-1]}" if kept else "there is no checkpoint"
-        return LossNotFinite(
-            f"the {what} at step {self.step}; {good}. "
-            f"A lower training.learning_rate or training.clip may help"
-        )
-
-    def _seed(self) -> None:
-        """Dropout follows from the seed, the step and the rank alone."""
-        key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
-        number = int(key.generate_state(1, np.uint64)[0] >> 1)
-        if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
-            torch.default_generator.manual_seed(number)
-        else:
-            torch.manual_seed(number)
 
     def _gradients(self, batch: Batch) -> dict[str, float]:
         """Gradients of the mean loss over the whole batch, by gradient accumulation.
@@ -296,6 +275,23 @@ class Run:
         first = self.processes.rows(self.settings.batch).start
         return tuple(part[:, rows.start - first : rows.stop - first] for part in self.state)
 
+    def _not_finite(self, what: str) -> LossNotFinite:
+        kept = self.checkpoints.steps()
+        good = f"the last checkpoint is of step {kept[-1]}" if kept else "there is no checkpoint"
+        return LossNotFinite(
+            f"the {what} at step {self.step}; {good}. "
+            f"A lower training.learning_rate or training.clip may help"
+        )
+
+    def _seed(self) -> None:
+        """Dropout follows from the seed, the step and the rank alone."""
+        key = np.random.SeedSequence([self.recipe.seed, self.step, self.processes.rank])
+        number = int(key.generate_state(1, np.uint64)[0] >> 1)
+        if self.device.type == "cpu":  # the call for all devices takes 0.2 ms
+            torch.default_generator.manual_seed(number)
+        else:
+            torch.manual_seed(number)
+
     @property
     def device(self) -> torch.device:
         return self.processes.device
@@ -308,18 +304,18 @@ class Run:
     # Validation --------------------------------------------------------------
 
     def _validate(self, callbacks: list[Callback]) -> None:
-        self.valid = self.strategy.validate(self)
+        self.valid = self.strategy.means(self) or self.objective.means(
+            self.network,
+            self.batches.valid(self.settings.validate_on),
+            self.device,
+            self._precision,
+        )
         if not math.isfinite(self.valid["loss"]):
             raise self._not_finite(f"validation's loss is {self.valid['loss']}")
         if self.valid["loss"] < self.best[1]:
             self.best = (self.step, self.valid["loss"])
         for callback in callbacks:
             callback.validated(self, self.valid)
-
-    def means(self) -> dict[str, float]:
-        """The objective's means over the validation part."""
-        batches = self.batches.valid(self.settings.validate_on)
-        return self.objective.means(self.network, batches, self.device, self._precision)
 
     def _sample(self, callbacks: list[Callback]) -> None:
         assert self.source.tokenizer is not None, "recipes ask models of text alone for samples"
@@ -337,6 +333,19 @@ class Run:
         return bool(self.settings.patience) and waited >= self.settings.patience
 
     # Stopping and going on ---------------------------------------------------
+
+    def stop(self, reason: str) -> None:
+        """Save after this step and leave; for callbacks, and for signals."""
+        self._stop = reason
+
+    def _signalled(self, name: str) -> None:
+        """A first signal ends the run after its step, a second one at once.
+
+        A closed terminal is no second one: the system and the shell may both send its SIGHUP.
+        """
+        if self._stop and name != "SIGHUP":
+            raise KeyboardInterrupt
+        self.stop(self._stop or name)
 
     def _save(self, callbacks: list[Callback]) -> None:
         sharded = self.processes.parallel == "fsdp"
@@ -415,10 +424,8 @@ class Run:
         weights = stored.full_weights(self.network)
         if self.processes.first:
             model = load(best) if earlier else self._model(weights)
-            model.preprocessing = {
-                **model.preprocessing,
-                **self.objective.calibrated(model, self.batches),
-            }
+            known = self.objective.calibrated(model, self.batches)
+            model.preprocessing = model.preprocessing.change(**known)
             model.save(self.folder / "model")
 
     def _found(self, resume: bool) -> Path | None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from vesalius.errors import ImpossibleSetting
-from vesalius.training.objectives.objective import State
+from vesalius.tasks.objective import State
 
 RUNS = itertools.count()
 """Of one process, each with a group of its own; all ranks have the same."""

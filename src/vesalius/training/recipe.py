@@ -14,7 +14,6 @@ from typing import Any
 
 from vesalius import arguments
 from vesalius.checkpoints.plain import replacing, require_end
-from vesalius.data.settings import KINDS
 from vesalius.errors import (
     BrokenFile,
     ImpossibleSetting,
@@ -26,7 +25,8 @@ from vesalius.errors import (
 from vesalius.families import configuration, family_of
 from vesalius.families.config import Config
 from vesalius.machine import quick_bfloat16
-from vesalius.training.objectives import Objective, objective_named
+from vesalius.tasks import all_tasks, task_named
+from vesalius.tasks.objective import Objective
 from vesalius.training.recipes import recipe_file
 from vesalius.training.settings import Recipe, Training
 from vesalius.training.strategies import SETTINGS, STRATEGIES, Strategy, strategy_named
@@ -58,7 +58,8 @@ def keys() -> list[dict[str, Any]]:
         | {"least": None, "below": None, "choices": None}
         for key, meaning in WHOLE.items()
     ]
-    sections: dict[str, type[Config]] = {f"data, {name}": kind for name, kind in KINDS.items()}
+    kinds = (task.learns.data for task in all_tasks())
+    sections: dict[str, type[Config]] = {f"data, {one.title or one.kind}": one for one in kinds}
     for section, kind in {**sections, "training": Training}.items():
         for field in dataclasses.fields(kind):
             rule, number = field.metadata, type(field.default) in (int, float)
@@ -93,7 +94,7 @@ def recipe(written: Mapping[str, Any], changes: Mapping[str, str] | None = None)
     seed = 0 if written.get("seed") is None else written["seed"]
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise ImpossibleSetting(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
-    objective = objective_named(written.get("objective"))
+    objective = task_named(written.get("objective")).learns
     strategy = strategy_named(written.get("strategy"))
     read = Recipe(
         family=written.get("family"),

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
+from vesalius.tasks.language.objective import prompt_ids
 from vesalius.tokenizers import Tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
-from vesalius.training.objectives.text import prompt_ids
 
 
 @torch.no_grad()

@@ -22,7 +22,8 @@ from vesalius.data.masking import IGNORED
 from vesalius.errors import ImpossibleSetting, VesaliusError, WrongKind
 from vesalius.families.config import Config
 from vesalius.machine import not_kept, require, usable_cache
-from vesalius.training.objectives import OBJECTIVES, Objective
+from vesalius.tasks import all_tasks
+from vesalius.tasks.objective import Objective
 from vesalius.training.settings import Training
 from vesalius.training.strategies.probing import FITS, Part
 from vesalius.training.strategies.strategy import Strategy
@@ -44,7 +45,7 @@ class Features(Strategy):
     def require(cls, training: Training, objective: Objective) -> None:
         super().require(training, objective)
         if not objective.linear_head:
-            able = ", ".join(name for name, one in OBJECTIVES.items() if one.linear_head)
+            able = ", ".join(task.name for task in all_tasks() if task.learns.linear_head)
             raise WrongKind(f"strategy features is for {able}, not for {objective.name}")
         require("sklearn")
 
@@ -58,7 +59,7 @@ class Features(Strategy):
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name.startswith(head))
 
-    def update(self, run: Run) -> dict[str, float]:
+    def fit(self, run: Run) -> dict[str, float]:
         import torch
 
         if run.processes.count > 1:
@@ -78,7 +79,7 @@ class Features(Strategy):
         told = {"loss": loss, "rate": 0.0, "norm": 0.0, "penalty": fitted.penalty}
         return {**told, "examples": len(train.answers)}
 
-    def validate(self, run: Run) -> dict[str, float]:
+    def means(self, run: Run) -> dict[str, float]:
         return self._means(run, self.valid)
 
     def _means(self, run: Run, part: Part) -> dict[str, float]:
@@ -129,7 +130,7 @@ class Features(Strategy):
         """What the head reads of each example, and the example's answer."""
         import torch
 
-        from vesalius.training.objectives.objective import tensors
+        from vesalius.tasks.objective import tensors
 
         seen: list[Any] = []
         head = run.network.get_submodule(self.objective.linear_head)

@@ -16,7 +16,7 @@ import numpy as np
 from vesalius.errors import ImpossibleSetting
 from vesalius.families import family_of
 from vesalius.families.config import Config
-from vesalius.training.objectives import Objective
+from vesalius.tasks.objective import Objective
 from vesalius.training.settings import Recipe, Training
 
 if TYPE_CHECKING:  # recipes are read without training, too
@@ -68,13 +68,13 @@ class Strategy:
 
     # Steps -------------------------------------------------------------------
 
-    def update(self, run: Run) -> dict[str, float]:
-        """One step; gives what is to be told of it."""
-        return run.descend()
+    def fit(self, run: Run) -> dict[str, float]:
+        """A step that is no gradient descent, and its metrics; none where the loop descends."""
+        return {}
 
-    def validate(self, run: Run) -> dict[str, float]:
-        """The means over the validation part, and their loss."""
-        return run.means()
+    def means(self, run: Run) -> dict[str, float]:
+        """Validation's means from what ``fit`` computed; none where the loop runs the network."""
+        return {}
 
     # Checkpoints -------------------------------------------------------------
 

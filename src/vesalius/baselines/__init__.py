@@ -1,1 +1,0 @@
-"""Simple methods that a network has to beat, fitted and measured in the same run."""
