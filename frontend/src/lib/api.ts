@@ -48,11 +48,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 }
 
 export async function post<T>(path: string, body: unknown): Promise<T> {
-  const init = {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await answered(path, init)).json() as Promise<T>;
 }
 

@@ -50,11 +50,9 @@ class Atlas {
 
   async follow(run: Summary): Promise<void> {
     if (!run.steps.some((step) => step.symbol === "mu")) return;
-    const wanted = [
-      this.run === run.id ? this.told : get<Told>(`/api/runs/${run.id}/heads`),
-      this.sprite?.run === run.id && this.sprite.by === this.by ? this.sprite : drawn(run.id, this.by),
-    ] as const;
-    [this.told, this.sprite] = await Promise.all(wanted);
+    const here = this.sprite?.run === run.id && this.sprite.by === this.by ? this.sprite : null;
+    const told = this.run === run.id ? this.told : get<Told>(`/api/runs/${run.id}/heads`);
+    [this.told, this.sprite] = await Promise.all([told, here ?? drawn(run.id, this.by)]);
     this.run = run.id;
   }
 
@@ -71,7 +69,10 @@ class Atlas {
     for (let layer = clean.layers; layer >= 1 && this.about === about; layer--) {
       const found = await get<Effect[]>(`/api/runs/${clean.id}/cuts?layer=${layer}&${query}`);
       if (this.about === about) {
-        this.before = { ...this.before, ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])) };
+        this.before = {
+          ...this.before,
+          ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])),
+        };
       }
     }
   }

@@ -140,7 +140,10 @@ class Comparing {
   }
 
   private async model(explorer: Explorer, id: string): Promise<ModelInfo> {
-    const found = this.models.get(id) ?? (explorer.model?.id === id ? explorer.model : null) ?? (await get<ModelInfo>(`/api/models/${encodeURIComponent(id)}`));
+    const found =
+      this.models.get(id) ??
+      (explorer.model?.id === id ? explorer.model : null) ??
+      (await get<ModelInfo>(`/api/models/${encodeURIComponent(id)}`));
     this.models.set(id, found);
     return found;
   }
@@ -167,7 +170,9 @@ class Comparing {
     const [mine, theirs] = this.positions(told, place);
     const at = (position: number | null): string => (position === null ? "" : `&position=${position}`);
     const word = told.same_words ? `word=${run.target.id}` : "";
-    const shares = await get<Shares>(`/api/runs/${ids.a}/against/${ids.b}/parts?${here && !told.same_words ? "" : `word=${run.target.id}`}${at(mine)}`);
+    const shares = await get<Shares>(
+      `/api/runs/${ids.a}/against/${ids.b}/parts?${here && !told.same_words ? "" : `word=${run.target.id}`}${at(mine)}`,
+    );
     const summary = await get<Summary>(`/api/runs/${other}?${word}${at(here ? mine : theirs)}`);
     if (late()) return;
     if (!same) [this.values, this.change, this.lens, this.heads, this.sprite] = [null, null, [], null, null];
@@ -204,7 +209,9 @@ class Comparing {
     const { step, at, run, place } = explorer;
     if (!this.told || !step || !run || !this.other || place.show !== "change") return null;
     const [name, cell] = [this.named(explorer, step), this.across(explorer, step, at)];
-    const both = run.long ? this.other.steps.some((one) => one.name === name) : this.told.steps.some((one) => one.name === step.name);
+    const both = run.long
+      ? this.other.steps.some((one) => one.name === name)
+      : this.told.steps.some((one) => one.name === step.name);
     return both && name && cell ? { name, at: cell } : null;
   }
 
@@ -223,8 +230,18 @@ class Comparing {
       throw error;
     };
     const [values, change] = await Promise.all([
-      there ? fetched(`/api/runs/${this.other.id}/steps/${encodeURIComponent(there.name)}?${around(cell ?? [0, 0], there.shape)}`, step.name) : null,
-      explorer.place.show === "b" || !(run.long || this.told.steps.some((one) => one.name === step.name)) ? null : fetched(`/api/runs/${a}/against/${b}/steps/${encodeURIComponent(step.name)}?${around(at, step.shape)}`, step.name).catch(none),
+      there
+        ? fetched(
+            `/api/runs/${this.other.id}/steps/${encodeURIComponent(there.name)}?${around(cell ?? [0, 0], there.shape)}`,
+            step.name,
+          )
+        : null,
+      explorer.place.show === "b" || !(run.long || this.told.steps.some((one) => one.name === step.name))
+        ? null
+        : fetched(
+            `/api/runs/${a}/against/${b}/steps/${encodeURIComponent(step.name)}?${around(at, step.shape)}`,
+            step.name,
+          ).catch(none),
     ]);
     if (!late()) [this.values, this.change, this.sought] = [values, change, step.name];
   }
@@ -234,7 +251,10 @@ class Comparing {
     const { step, at, values } = explorer;
     if (!this.told || !step || !values || values.name !== step.name) return null;
     const there = this.across(explorer, step, at);
-    const [mine, theirs] = [cellOf(values, at), there && this.values?.name === step.name ? cellOf(this.values, there) : null];
+    const [mine, theirs] = [
+      cellOf(values, at),
+      there && this.values?.name === step.name ? cellOf(this.values, there) : null,
+    ];
     const difference = this.change?.name === step.name ? cellOf(this.change, at) : null;
     const [a, b] = explorer.place.show === "b" ? [theirs, mine] : [mine, theirs];
     return { a, b, difference: difference !== null && Number.isNaN(difference) ? null : difference };
@@ -250,7 +270,9 @@ class Comparing {
     if (!places.length) return;
     const found = await get<typeof this.lens>(`/api/runs/${other.id}/lens?first=${from}&last=${to}`);
     const single = !other.steps.some((step) => step.name === "Z");
-    const spread = found.map((row) => Array.from({ length: many }, (_, i) => (single ? row[0]! : row[this.paired(explorer, first + i) - from]!)));
+    const spread = found.map((row) =>
+      Array.from({ length: many }, (_, i) => (single ? row[0]! : row[this.paired(explorer, first + i) - from]!)),
+    );
     if (!late()) this.lens = spread;
   }
 
@@ -265,7 +287,8 @@ class Comparing {
     const { place, run } = explorer;
     if (!this.ids || !run || place.show === "b" || run.long || this.other?.long || place.room !== "dissect") return;
     const kind = place.spine === "words" ? "states" : "parts";
-    if (place.spine === "steps" || !this.told?.same_words || (kind === "parts" && !run.steps.some((step) => step.cut))) return;
+    if (place.spine === "steps" || !this.told?.same_words || (kind === "parts" && !run.steps.some((step) => step.cut)))
+      return;
     const query = `word=${run.target.id}${place.after === null ? "" : `&position=${run.position}`}&kind=${kind}`;
     const about = `${this.ids.a} ${this.ids.b} ${query}`;
     if (this.about === about) return;
@@ -277,7 +300,10 @@ class Comparing {
         throw error;
       });
       if (this.about !== about) return;
-      this.patches = { ...this.patches, ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])) };
+      this.patches = {
+        ...this.patches,
+        ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])),
+      };
       if (late()) {
         this.about = "";
         return;
@@ -299,7 +325,15 @@ class Comparing {
     const [, many = 1, side = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
     if (late()) return;
     this.heads = heads;
-    this.sprite = { run, by, side, heads: many, bin: Number(headers.get("x-bin")), data: new Uint8Array(data), signed: true };
+    this.sprite = {
+      run,
+      by,
+      side,
+      heads: many,
+      bin: Number(headers.get("x-bin")),
+      data: new Uint8Array(data),
+      signed: true,
+    };
   }
 
   /** Show A, B or B minus A; the cursor stays at what belongs together. */
@@ -316,7 +350,8 @@ class Comparing {
   /** Take the step at the cursor from B, or no longer. */
   patch(explorer: Explorer, name = this.patchable(explorer)): void {
     const { place, run } = explorer;
-    if (!place.vs || !this.told) explorer.note = "p takes values from the run that this one is compared with; v chooses one";
+    if (!place.vs || !this.told)
+      explorer.note = "p takes values from the run that this one is compared with; v chooses one";
     else if (place.show === "b") explorer.note = "values are put into A; b shows it";
     else if (!name) explorer.note = "this has no counterpart in B that could be put in its place";
     else if (run?.long) explorer.note = "this text is too long for values to be taken from another run";

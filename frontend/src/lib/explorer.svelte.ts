@@ -15,7 +15,19 @@ import { roomy } from "./shape.svelte";
 import type { Cell, Effect, Equation, ModelInfo, ModelName, Step, Summary, Unfolding, Values } from "./types";
 
 /** What leads to another number than the one that was unfolded. */
-const ELSEWHERE: (keyof Address)[] = ["step", "model", "text", "second", "word", "after", "example", "upload", "index", "given", "masks"];
+const ELSEWHERE: (keyof Address)[] = [
+  "step",
+  "model",
+  "text",
+  "second",
+  "word",
+  "after",
+  "example",
+  "upload",
+  "index",
+  "given",
+  "masks",
+];
 /** Numbers that the way here holds; the first of a longer one are forgotten. */
 const DEEPEST = 16;
 
@@ -320,7 +332,8 @@ export class Explorer {
     const same = this.valuesOf === run.id && there?.name === step.name && there.top === top && there.left === left;
     this.missing = "";
     const seen = (name: string): Promise<Values> => values(run.id, name, windowed(r, rows), windowed(c, columns));
-    const terms = (at: Cell): Promise<Unfolding | null> => this.unless(get<Unfolding>(unfoldPath(run.id, step.name, at)));
+    const terms = (at: Cell): Promise<Unfolding | null> =>
+      this.unless(get<Unfolding>(unfoldPath(run.id, step.name, at)));
     const masked = step.symbol === "mu" && run.steps.some((one) => one.name === "S");
     const [found, mask, early, shares] = await Promise.all([
       this.unless(same ? there : seen(step.name)),
@@ -415,7 +428,8 @@ export class Explorer {
       return;
     }
     const { vs, on, cuts, from } = this.place;
-    const there = vs && on === "b" ? vs.cuts.includes(name) : (vs && on === "a" ? this.place : this.side).cuts.includes(name);
+    const there =
+      vs && on === "b" ? vs.cuts.includes(name) : (vs && on === "a" ? this.place : this.side).cuts.includes(name);
     const cut = (some: string[]): string[] => [...some.filter((one) => one !== name), ...(there ? [] : [name])];
     if (isKept && !holds(cut(cuts))) {
       this.note = `this file holds one cut at a time; 'vesalius explore ${about()?.model}' makes more`;
@@ -423,13 +437,18 @@ export class Explorer {
     }
     if (!vs) return this.go({ cuts: cut(cuts) });
     const rest = { from: from.filter((one) => one !== name) };
-    this.go({ ...(on === "b" ? {} : { cuts: cut(cuts), ...rest }), ...(on === "a" ? {} : { vs: { ...vs, cuts: cut(vs.cuts) } }) });
+    this.go({
+      ...(on === "b" ? {} : { cuts: cut(cuts), ...rest }),
+      ...(on === "a" ? {} : { vs: { ...vs, cuts: cut(vs.cuts) } }),
+    });
   }
 
   /** Hide a token from the model, or show it again. */
   hide(place = this.place.after ?? this.run?.position ?? -1): void {
     if (!this.run || !this.model || !maskable(this.run, this.model, place)) {
-      this.note = this.model?.masks ? "this token is no word that can be masked" : "m hides a token of a model that restores some; this one restores none";
+      this.note = this.model?.masks
+        ? "this token is no word that can be masked"
+        : "m hides a token of a model that restores some; this one restores none";
       return;
     }
     const { masks } = this.place;

@@ -25,9 +25,11 @@ class Maker {
       const abort = new AbortController();
       const posted = { body, abort, result: this.watched(wanted, abort.signal, say) };
       this.posted = posted;
-      void posted.result.catch(() => undefined).finally(() => {
-        if (this.posted === posted) [this.posted, this.making] = [null, null];
-      });
+      void posted.result
+        .catch(() => undefined)
+        .finally(() => {
+          if (this.posted === posted) [this.posted, this.making] = [null, null];
+        });
     }
     return this.posted!.result;
   }

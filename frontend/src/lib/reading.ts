@@ -29,7 +29,8 @@ export function wanted(place: Address, model: ModelInfo): Record<string, unknown
 function numbers(text: string): number[] {
   const words = text.split(/[\s,]+/).filter(Boolean);
   const odd = words.find((word) => !/^\d{1,15}$/.test(word));
-  if (odd !== undefined) throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
+  if (odd !== undefined)
+    throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
   return words.map(Number);
 }
 
@@ -74,7 +75,8 @@ export const ranked = (run: Summary): string =>
   isLikeliest(run) ? "" : `number ${grouped(run.target.rank!)} of ${grouped(run.outcomes)}`;
 
 /** What each state is read out as, token by token: a word, where the answer is of both texts. */
-export const readOut = (run: Summary | null, model: ModelInfo | null): string => (answersPair(run) ? "word" : singular(run, model));
+export const readOut = (run: Summary | null, model: ModelInfo | null): string =>
+  answersPair(run) ? "word" : singular(run, model);
 
 /** What the outcomes of a model are called. */
 export function noun(run: Summary | null, model: ModelInfo | null): string {
