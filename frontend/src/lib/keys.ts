@@ -174,7 +174,7 @@ function jump(explorer: Explorer, to: { layer?: number; head?: number }): void {
 let unfolded = Promise.resolve();
 
 async function unfold(explorer: Explorer): Promise<void> {
-  for (const term of (await explorer.terms())?.terms ?? []) {
+  for (const term of (await explorer.unfold())?.terms ?? []) {
     const factor = term.factors.find((one) => one.kind === "step");
     if (factor) return explorer.into(factor.name, factor.at);
   }

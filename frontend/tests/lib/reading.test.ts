@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { read, type Address } from "../../src/lib/address";
-import { beginning, maskable, plural, ranked, verb, wanted } from "../../src/lib/reading";
+import { beginning, keyOf, maskable, plural, ranked, requestOf, verb } from "../../src/lib/reading";
 import type { ModelInfo, Summary } from "../../src/lib/types";
 
 const at = (path: string): Address => read(new URL(path, "http://127.0.0.1"));
@@ -28,22 +28,42 @@ describe("a page begins", () => {
   });
 });
 
-describe("what is read", () => {
+describe("what the server is asked for", () => {
+  const asked = { model: "bert", cuts: [] };
+
   it("is a text, with its pair and its masks", () => {
-    expect(wanted(at("/bert?mask=1#t=a&b=c"), model({}))).toEqual({ text: "a", second: "c", masks: [1] });
+    const request = requestOf(at("/bert?mask=1#t=a&b=c"), model({}));
+    expect(request).toEqual({ ...asked, text: "a", second: "c", masks: [1] });
+  });
+
+  it("is the model's own text where the address has none", () => {
+    expect(requestOf(at("/bert?cut=D[1]"), model({}))).toEqual({ model: "bert", cuts: ["D[1]"], text: "He shook his" });
   });
 
   it("is ids where there is no tokenizer, and says which word is none", () => {
     const bare = model({ tokenizer: null });
-    expect(wanted(at("/m#t=4,%208%2015"), bare)).toEqual({ ids: [4, 8, 15] });
-    expect(() => wanted(at("/m#t=4%20x"), bare)).toThrow("expected token ids, whole numbers as in 4 8 15; got 'x'");
+    expect(requestOf(at("/bert#t=4,%208%2015"), bare)).toEqual({ ...asked, ids: [4, 8, 15] });
+    expect(() => requestOf(at("/m#t=4%20x"), bare)).toThrow("expected token ids, whole numbers as in 4 8 15; got 'x'");
   });
 
   it("is a file before it is an example, and nothing while neither is chosen", () => {
-    const vit = model({ reads: "images" });
-    expect(wanted(at("/vit?upload=ab&index=2&invert=1"), vit)).toEqual({ upload: "ab", index: 2, invert: true });
-    expect(wanted(at("/vit?example=3&given=9"), vit)).toEqual({ example: 3, given: 9 });
-    expect(wanted(at("/vit"), vit)).toBeNull();
+    const vit = model({ reads: "images", begins: null });
+    const file = requestOf(at("/bert?upload=ab&index=2&invert=1"), vit);
+    expect(file).toEqual({ ...asked, upload: "ab", index: 2, invert: true });
+    expect(requestOf(at("/bert?example=3&given=9"), vit)).toEqual({ ...asked, example: 3, given: 9 });
+    expect(requestOf(at("/bert"), vit)).toBeNull();
+  });
+
+  it("takes steps of another run, where there is one to take them from", () => {
+    const place = at("/bert?vs=bert&from=D[2]#t=a");
+    expect(requestOf(place, model({}), "b1")).toEqual({ ...asked, text: "a", patches: ["D[2]"], source: "b1" });
+    expect(requestOf(place, model({}))).toEqual({ ...asked, text: "a" });
+  });
+
+  it("has one key, whatever address it came from", () => {
+    const key = (path: string): string => keyOf(requestOf(at(path), model({}))!);
+    expect(key("/gpt/heads/mu[1,1]?at=0,0#t=a")).toBe(key("/gpt/dissect?spine=words&T=0.5#t=a"));
+    expect(key("/gpt?cut=D[1]#t=a")).not.toBe(key("/gpt#t=a"));
   });
 });
 
