@@ -1,5 +1,4 @@
-/* What the server tells and is asked: written by docs/api_types.py from explorer/schema.py and explorer/running.py.
-   `make docs` writes it anew. */
+/* What the server tells and is asked; `make docs` writes it as Python declares it. */
 
 export type Cell = number[];
 
@@ -55,26 +54,33 @@ export interface ModelInfo extends ModelName {
 
 export type Span = [number, number, number, number, string];
 
-/** How tokens lie in a picture or a series. */
-export interface Seen {
-  kind: "patches" | "pixels" | "series";
+/** How tokens lie in a picture. */
+export interface SeenPicture {
+  kind: "patches" | "pixels";
   /** Cells of a side. */
   across: number;
   /** The token of the first cell. */
   first: number;
   levels?: number;
-  restores?: boolean;
+  restores: boolean;
+}
+
+/** How tokens lie in a series. */
+export interface SeenSeries {
+  kind: "series";
   channels: number;
   time: number;
   /** Columns of the states that are no padding. */
   real: number;
   /** The channels, where each is read for itself. */
-  names?: string[];
+  names: string[];
   /** What patches cover: channel, first time, how many, number in the channel, name. */
-  spans?: Span[];
+  spans: Span[];
   /** How many patches cover a time. */
   overlap: number;
 }
+
+export type Seen = SeenPicture | SeenSeries;
 
 export interface Word {
   id: number;

@@ -23,7 +23,7 @@ export const middle = (i: number, count: number, wide: number): number => ((i + 
 
 /** What a column of the states covers of a series: a patch of a channel, or a time of all (-1). */
 export const span = (seen: Seen | null | undefined, i: number): Span =>
-  seen?.spans?.[i] ?? [-1, i, 1, i + 1, `time ${i + 1}`];
+  (seen?.kind === "series" && seen.spans[i]) || [-1, i, 1, i + 1, `time ${i + 1}`];
 
 /** Round numbers along an axis that holds all from one value to another, and where it begins and ends. */
 export function ticks(

@@ -3,7 +3,7 @@
 import type { Address } from "./address";
 import { Failure } from "./api";
 import { grouped } from "./format";
-import type { Effect, ModelInfo, RunRequest, Summary } from "./types";
+import type { Effect, ModelInfo, RunRequest, SeenPicture, SeenSeries, Summary } from "./types";
 
 /** What a page begins with, where the address says nothing. */
 export function beginning(place: Address, model: ModelInfo): Partial<Address> {
@@ -99,3 +99,8 @@ export function plural(one: string): string {
 /** What each part's target would be, by its name. */
 export const byName = (effects: Effect[]): Record<string, number> =>
   Object.fromEntries(effects.map((one) => [one.name, one.probability ?? one.value]));
+
+/** How tokens lie in the picture that is read, or in the series. */
+export const pictureOf = (run: Summary | null): SeenPicture | null =>
+  run?.input && run.input.kind !== "series" ? run.input : null;
+export const seriesOf = (run: Summary | null): SeenSeries | null => (run?.input?.kind === "series" ? run.input : null);
