@@ -50,6 +50,12 @@ export interface ModelInfo extends ModelName {
   begins: number | null;
   /** Examples that can be asked for by any number. */
   more: number;
+  /** Whether there are attention heads to show. */
+  heads: boolean;
+  /** Which of the states over time the room of gates shows as memory; empty where it has none. */
+  gates: "" | "c" | "h";
+  /** Steps that are drawn inside a box, by their symbols, with that of the step it gives. */
+  boxes: Record<string, string>;
 }
 
 export type Span = [number, number, number, number, string];

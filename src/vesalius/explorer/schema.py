@@ -59,6 +59,12 @@ class ModelInfo(ModelName):
     """The example to begin with, if there is one."""
     more: float
     """Examples that can be asked for by any number."""
+    heads: bool
+    """Whether there are attention heads to show."""
+    gates: Literal["", "c", "h"]
+    """Which of the states over time the room of gates shows as memory; empty where it has none."""
+    boxes: dict[str, str]
+    """Steps that are drawn inside a box, by their symbols, with that of the step it gives."""
 
 
 Span = tuple[float, float, float, float, str]
