@@ -44,11 +44,29 @@ describe("the first cell", () => {
   });
 
   it("is the largest by size in the token's row", () => {
-    expect(largest(run, step({ rows: "queries" }), values([[9, 9, 9], [1, -5, 2]]))).toEqual([1, 1]); // prettier-ignore
+    expect(
+      largest(
+        run,
+        step({ rows: "queries" }),
+        values([
+          [9, 9, 9],
+          [1, -5, 2],
+        ]),
+      ),
+    ).toEqual([1, 1]);
   });
 
   it("is the largest by size in the token's column", () => {
-    expect(largest(run, step({ columns: "tokens" }), values([[9, 1, 9], [0, -2, 0]]))).toEqual([1, 1]); // prettier-ignore
+    expect(
+      largest(
+        run,
+        step({ columns: "tokens" }),
+        values([
+          [9, 1, 9],
+          [0, -2, 0],
+        ]),
+      ),
+    ).toEqual([1, 1]);
   });
 
   it("is the target's own in the target's step", () => {

@@ -20,7 +20,10 @@ describe("metrics of a training run", () => {
 
   it("are a line of those steps that have a value", () => {
     const { points } = line({ step: [1, 2, 3], loss: [5, null, 3] }, "loss", "loss", "state");
-    expect(points).toEqual([[1, 5], [3, 3]]); // prettier-ignore
+    expect(points).toEqual([
+      [1, 5],
+      [3, 3],
+    ]);
   });
 });
 
@@ -34,7 +37,10 @@ describe("a line", () => {
   });
 
   it("has at a step the value of the last point until then", () => {
-    const few: Point[] = [[10, 1], [20, 2]]; // prettier-ignore
+    const few: Point[] = [
+      [10, 1],
+      [20, 2],
+    ];
     expect([5, 10, 19, 30].map((step) => valueAt(few, step)?.[1])).toEqual([1, 1, 1, 2]);
     expect(valueAt([], 3)).toBeNull();
   });

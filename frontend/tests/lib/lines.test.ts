@@ -27,7 +27,7 @@ describe("a column", () => {
   });
 
   it("covers a patch of a channel, or a time of all", () => {
-    const seen = { spans: [[0, 3, 4, 1, "patch 1"]] } as unknown as Seen;
+    const seen = { kind: "series", spans: [[0, 3, 4, 1, "patch 1"]] } as unknown as Seen;
     expect(span(seen, 0)).toEqual([0, 3, 4, 1, "patch 1"]);
     expect(span(null, 2)).toEqual([-1, 2, 1, 3, "time 3"]);
   });
