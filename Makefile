@@ -16,6 +16,10 @@ export PYTHONDONTWRITEBYTECODE :=
 MAKEFLAGS += --jobs=3
 
 PAGE := src/vesalius/explorer/page/index.html
+NPM := $(shell command -v npm)
+NODE_MODULES := frontend/node_modules/.package-lock.json
+# What npm runs on the page's source, where there is one.
+of_the_page = $(if $(NPM),cd frontend && npm run --silent $(1),@echo "No npm here: $(1) skips the page's source")
 
 .PHONY: demo explore page test test-slow test-peers fuzz lint install bench specimens docs \
 	pictures constraints clean
@@ -36,7 +40,8 @@ explore: .venv/runtime page  ## open the explorer
 
 page: $(PAGE)  ## build the explorer's page, which needs Node 20 or newer
 
-test: install $(if $(shell command -v npm),page) .venv/browser
+test: install $(if $(NPM),page) .venv/browser
+	$(call of_the_page,test)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 test-slow: install  ## a hundred kills and whatever else takes minutes
@@ -49,10 +54,11 @@ MINUTES ?= 3
 fuzz: install  ## search at random for what goes wrong: make fuzz MINUTES=60
 	$(BIN)/python tests/fuzz --minutes $(MINUTES)
 
-lint: install
+lint: install $(if $(NPM),$(NODE_MODULES))
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(call of_the_page,lint)
 
 bench: install .venv-peers/bench  ## beside peers, in one run; wants a quiet machine
 	$(BIN)/python benchmarks/networks.py
@@ -104,11 +110,11 @@ BUT = $$(sed -n 's/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' $(1))
 clean:
 	rm -rf .venv .venv-peers .venv-constraints
 
-frontend/node_modules/.package-lock.json: frontend/package-lock.json
+$(NODE_MODULES): frontend/package-lock.json
 	cd frontend && npm ci --no-audit --no-fund
 	@touch $@
 
-$(PAGE): frontend/node_modules/.package-lock.json frontend/index.html frontend/vite.config.ts \
+$(PAGE): $(NODE_MODULES) frontend/index.html frontend/vite.config.ts \
 		$(shell find frontend/src frontend/public -type f)
 	cd frontend && npm run check && npm run build
 

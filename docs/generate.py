@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from api_types import api_types
 from marked import renewed
 from rich.console import Console
 from rich.text import Text
@@ -571,6 +572,7 @@ def recipes_page() -> str:
 
 
 PAGES = {
+    "../frontend/src/lib/api-types.ts": api_types,
     "python.md": python_page,
     "recipes.md": recipes_page,
     "json.md": json_page,

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
-import { defineConfig, type Plugin } from "vite";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
 
 /** KaTeX's styles without what no formula here needs: each font in two older forms than woff2, and
     the way from each of its eleven sizes to each other; text, index and index of an index are three. */
@@ -11,7 +12,9 @@ const fewerStyles: Plugin = {
     if (!id.includes("katex.min.css")) return null;
     return code
       .replace(/,url\([^)]+\.(?:woff|ttf)\) format\("[a-z]+"\)/g, "")
-      .replace(/[^{}]*\.reset-size(\d+)\.size(\d+)\{[^}]*\}/g, (rule, from, to) => ([from, to].every((size) => ["1", "3", "6"].includes(size)) ? rule : ""));
+      .replace(/[^{}]*\.reset-size(\d+)\.size(\d+)\{[^}]*\}/g, (rule, from, to) =>
+        [from, to].every((size) => ["1", "3", "6"].includes(size)) ? rule : "",
+      );
   },
 };
 
@@ -39,4 +42,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     target: "es2022",
   },
+  test: { environment: "happy-dom", include: ["tests/**/*.test.ts"] },
+  resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
 });

@@ -94,8 +94,7 @@ const OWN: Partial<Record<Room, string[]>> = {
   runs: ["run"],
 };
 
-const whole = (text: string | null): number | null =>
-  text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
+const whole = (text: string | null): number | null => (text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null);
 
 const listed = (text: string | null): number[] | null =>
   text !== null && /^\d{1,9}(,\d{1,9})*$/.test(text) ? text.split(",").map(Number) : null;
@@ -160,9 +159,20 @@ export function read(given: URL): Address {
 function compared(query: URLSearchParams, hash: URLSearchParams): Pick<Address, "vs" | "show" | "on" | "from"> {
   const model = query.get("vs");
   if (!model || isKept) return { ...ALONE, from: [] };
-  const vs = { model, text: hash.get("v"), example: whole(query.get("vsexample")), cuts: query.getAll("vscut"), packed: hash.get("vz") };
+  const vs = {
+    model,
+    text: hash.get("v"),
+    example: whole(query.get("vsexample")),
+    cuts: query.getAll("vscut"),
+    packed: hash.get("vz"),
+  };
   const [show, on] = [query.get("show"), query.get("on")];
-  return { vs, show: show === "a" || show === "b" ? show : "change", on: on === "a" || on === "b" ? on : "both", from: query.getAll("from") };
+  return {
+    vs,
+    show: show === "a" || show === "b" ? show : "change",
+    on: on === "a" || on === "b" ? on : "both",
+    from: query.getAll("from"),
+  };
 }
 
 /** B as if it stood alone. */
@@ -171,7 +181,16 @@ export function otherOf(place: Address): Address {
   if (!vs) return place;
   const own = vs.text !== null;
   const seen = vs.example === null ? {} : { ...NOTHING, example: vs.example };
-  return { ...place, ...seen, ...ALONE, from: [], model: vs.model, cuts: vs.cuts, text: vs.text ?? place.text, masks: own || vs.example !== null ? [] : place.masks };
+  return {
+    ...place,
+    ...seen,
+    ...ALONE,
+    from: [],
+    model: vs.model,
+    cuts: vs.cuts,
+    text: vs.text ?? place.text,
+    masks: own || vs.example !== null ? [] : place.masks,
+  };
 }
 
 /** Brackets and commas are read more easily than their codes, and mean nothing else here. */
@@ -180,7 +199,8 @@ const plain = (text: string): string => encodeURIComponent(text).replace(/%(5B|5
 export function written(place: Address): string {
   const query: string[] = [];
   if (place.at) query.push(`at=${place.at.join(",")}`);
-  if (place.way.length) query.push(`way=${place.way.map(({ step, at }) => `${plain(step)}:${at.join(",")}`).join("/")}`);
+  if (place.way.length)
+    query.push(`way=${place.way.map(({ step, at }) => `${plain(step)}:${at.join(",")}`).join("/")}`);
   for (const name of place.cuts) query.push(`cut=${plain(name)}`);
   if (place.word !== null) query.push(`word=${place.word}`);
   if (place.after !== null) query.push(`after=${place.after}`);

@@ -47,12 +47,8 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answered(path, { signal })).json() as Promise<T>;
 }
 
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  const init = {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  const init = { signal, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await answered(path, init)).json() as Promise<T>;
 }
 
@@ -63,8 +59,8 @@ export async function sent<T>(path: string, file: Blob): Promise<T> {
 }
 
 /** Numbers as little-endian float32, and what the headers say of them. */
-export async function numbers(path: string): Promise<{ data: Float32Array; headers: Headers }> {
-  const response = await answered(path);
+export async function numbers(path: string, signal?: AbortSignal): Promise<{ data: Float32Array; headers: Headers }> {
+  const response = await answered(path, { signal });
   const view = new DataView(await response.arrayBuffer());
   const data = new Float32Array(view.byteLength / 4);
   for (let i = 0; i < data.length; i++) data[i] = view.getFloat32(4 * i, true);
@@ -138,21 +134,22 @@ export async function values(
   name: string,
   rows: [number, number],
   columns: [number, number],
+  signal?: AbortSignal,
 ): Promise<Values> {
   const query = `?rows=${rows.join(":")}&columns=${columns.join(":")}`;
-  return fetched(stepPath(run, name) + query, name);
+  return fetched(stepPath(run, name) + query, name, signal);
 }
 
 /** A matrix at an address, or the part of it that is asked for. */
-export async function fetched(path: string, name: string): Promise<Values> {
-  const { data, headers } = await numbers(path);
+export async function fetched(path: string, name: string, signal?: AbortSignal): Promise<Values> {
+  const { data, headers } = await numbers(path, signal);
   const [top, bottom] = range(headers.get("x-rows"));
   const [left, right] = range(headers.get("x-columns"));
   const shape = (headers.get("x-shape") ?? "").split(",").filter(Boolean).map(Number);
   return { name, shape, top, left, rows: bottom - top, columns: right - left, data };
 }
 
-export async function bytes(path: string): Promise<{ data: ArrayBuffer; headers: Headers }> {
-  const response = await answered(path);
+export async function bytes(path: string, signal?: AbortSignal): Promise<{ data: ArrayBuffer; headers: Headers }> {
+  const response = await answered(path, { signal });
   return { data: await response.arrayBuffer(), headers: response.headers };
 }

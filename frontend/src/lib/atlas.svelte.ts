@@ -1,6 +1,8 @@
 /* All heads of a run: their measures, and their scores in one small picture. */
 
-import { bytes, get } from "./api";
+import { bytes } from "./api";
+import { byName } from "./reading";
+import { isLeft, Resource } from "./resource.svelte";
 import type { Effect, Summary } from "./types";
 
 export interface Measure {
@@ -46,21 +48,24 @@ class Atlas {
   before = $state.raw<Record<string, number>>({});
   /** The run without cuts, and the word, that these are about. */
   about = "";
-  private run = "";
+  private measured = new Resource<Told>();
+  private pictured = new Resource<Sprite>();
+  private cuts = new Resource<Effect[]>();
 
   async follow(run: Summary): Promise<void> {
     if (!run.steps.some((step) => step.symbol === "mu")) return;
-    const wanted = [
-      this.run === run.id ? this.told : get<Told>(`/api/runs/${run.id}/heads`),
-      this.sprite?.run === run.id && this.sprite.by === this.by ? this.sprite : drawn(run.id, this.by),
-    ] as const;
-    [this.told, this.sprite] = await Promise.all(wanted);
-    this.run = run.id;
+    const path = `/api/runs/${run.id}`;
+    [this.told, this.sprite] = await Promise.all([
+      this.measured.ask(`${path}/heads`),
+      spriteOf(this.pictured, `${path}/heads.sprite?by=${this.by}`, run.id, this.by),
+    ]);
   }
 
   async show(run: Summary, by: "maximum" | "mean"): Promise<void> {
     this.by = by;
-    await this.follow(run);
+    await this.follow(run).catch((error) => {
+      if (!isLeft(error)) throw error;
+    });
   }
 
   /** The effects of cuts without the cuts that are made, layer by layer from the top. */
@@ -69,18 +74,19 @@ class Atlas {
     if (this.about === about) return;
     [this.about, this.before] = [about, {}];
     for (let layer = clean.layers; layer >= 1 && this.about === about; layer--) {
-      const found = await get<Effect[]>(`/api/runs/${clean.id}/cuts?layer=${layer}&${query}`);
-      if (this.about === about) {
-        this.before = { ...this.before, ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])) };
-      }
+      const found = await this.cuts.ask(`/api/runs/${clean.id}/cuts?layer=${layer}&${query}`);
+      if (this.about === about) this.before = { ...this.before, ...byName(found) };
     }
   }
 }
 
-async function drawn(run: string, by: "maximum" | "mean"): Promise<Sprite> {
-  const { data, headers } = await bytes(`/api/runs/${run}/heads.sprite?by=${by}`);
-  const [, heads = 1, side = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
-  return { run, by, side, heads, bin: Number(headers.get("x-bin")), data: new Uint8Array(data) };
+/** All scores of a run, or of B minus A, as one picture of bytes. */
+export function spriteOf(of: Resource<Sprite>, path: string, run: string, by: Sprite["by"]): Promise<Sprite> {
+  return of.ask(path, async (signal) => {
+    const { data, headers } = await bytes(path, signal);
+    const [, heads = 1, side = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
+    return { run, by, side, heads, bin: Number(headers.get("x-bin")), data: new Uint8Array(data) };
+  });
 }
 
 export const atlas = new Atlas();

@@ -124,7 +124,13 @@ export function zoomed(view: View, by: number, x: number, y: number, width: numb
 }
 
 /** Names that lie neither over each other nor over what is covered, the first ones first. */
-export function labelled(wanted: number[], at: Float32Array, wide: (i: number) => number, high: number, covered: [number, number, number, number]): number[] {
+export function labelled(
+  wanted: number[],
+  at: Float32Array,
+  wide: (i: number) => number,
+  high: number,
+  covered: [number, number, number, number],
+): number[] {
   const taken = [covered];
   return wanted.filter((i) => {
     const [x, y, w] = [at[3 * i]! + 7, at[3 * i + 1]! - high / 2, wide(i)];

@@ -58,7 +58,9 @@ export const inkOn = (back: RGB): string => (isDark(back) ? "#ffffff" : "#000000
 
 /** The size below which all but one in two hundred values lie. */
 export function limit(data: Float32Array): number {
-  const sizes = Array.from(data, Math.abs).filter(Number.isFinite).sort((a, b) => a - b);
+  const sizes = Array.from(data, Math.abs)
+    .filter(Number.isFinite)
+    .sort((a, b) => a - b);
   return sizes[Math.min(sizes.length - 1, Math.floor(0.995 * sizes.length))] || 1;
 }
 

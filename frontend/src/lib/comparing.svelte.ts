@@ -4,11 +4,12 @@
 
 import type { Address, Show } from "./address";
 import { otherOf } from "./address";
-import { bytes, Failure, fetched, get, post } from "./api";
-import type { Sprite, Told } from "./atlas.svelte";
+import { Failure, fetched, post, stepPath } from "./api";
+import { spriteOf, type Sprite, type Told } from "./atlas.svelte";
 import { windowed } from "./cursor";
 import type { Explorer } from "./explorer.svelte";
-import { beginning, wanted } from "./reading";
+import { byName, keyOf, requestOf } from "./reading";
+import { Stage } from "./resource.svelte";
 import type { Cell, Effect, ModelInfo, Step, Summary, Values } from "./types";
 
 export interface Distance {
@@ -42,6 +43,8 @@ interface Against {
   position: { a: number; b: number | null };
 }
 
+type Words = { id: number; token: string; probability: number }[][];
+
 export interface Shared {
   name: string;
   what: string;
@@ -60,8 +63,6 @@ interface Shares {
   parts: Shared[];
 }
 
-type Late = () => boolean;
-
 const TOKENS = ["tokens", "queries", "keys"];
 
 class Comparing {
@@ -76,7 +77,7 @@ class Comparing {
   sought = $state("");
   /** A's target with one part more taken from B, by the part's name. */
   patches = $state.raw<Record<string, number>>({});
-  lens = $state.raw<{ id: number; token: string; probability: number }[][]>([]);
+  lens = $state.raw<Words>([]);
   heads = $state.raw<Told | null>(null);
   sprite = $state.raw<Sprite | null>(null);
   /** Why nothing is compared. */
@@ -84,6 +85,18 @@ class Comparing {
   /** The runs by what they were asked for, so that nothing is posted twice. */
   private posted = new Map<string, string>();
   private models = new Map<string, ModelInfo>();
+  private made = new Stage<{ id: string }>();
+  private model = new Stage<ModelInfo>();
+  private against = new Stage<Against>();
+  private parts = new Stage<Shares>();
+  private summary = new Stage<Summary>();
+  private there = new Stage<Values | null>();
+  private apart = new Stage<Values | null>();
+  private words = new Stage<Words>();
+  private measured = new Stage<Told>();
+  private pictured = new Stage<Sprite>();
+  /** A's effects of taking parts from B. */
+  readonly taken = new Stage<Effect[]>();
   /** Whether all that can be taken from B has been. */
   patched = $state(false);
   /** What `patches` are about. */
@@ -109,7 +122,7 @@ class Comparing {
   /** Have B made, from which A may take values; a failure is said, and A stands alone. */
   async prepare(explorer: Explorer): Promise<string | null> {
     try {
-      const b = await this.made(explorer, otherOf(explorer.place));
+      const b = await this.idOf(explorer, otherOf(explorer.place));
       this.problem = "";
       return b;
     } catch (error) {
@@ -126,50 +139,51 @@ class Comparing {
   }
 
   /** The run of an address, made once; `source` is where its values come from. */
-  private async made(explorer: Explorer, place: Address, source: string | null = null): Promise<string> {
-    const model = await this.model(explorer, place.model);
-    const given = wanted({ ...place, ...beginning(place, model) }, model);
-    const patches = source && place.from.length ? { patches: place.from, source } : {};
-    const body = { model: place.model, cuts: place.cuts, ...given, ...patches };
-    const key = JSON.stringify(body);
+  private async idOf(explorer: Explorer, place: Address, source: string | null = null): Promise<string> {
+    const model = await this.modelOf(explorer, place.model);
+    const request = requestOf(place, model, source) ?? { model: place.model, cuts: place.cuts };
+    const key = keyOf(request);
     if (!this.posted.has(key)) explorer.busy ||= "computing the other run";
-    const known = this.posted.get(key) ?? (await post<{ id: string }>("/api/runs", body)).id;
+    const made = (): Promise<{ id: string }> => this.made.ask(key, (signal) => post("/api/runs", request, signal));
+    const known = this.posted.get(key) ?? (await made()).id;
     this.posted.set(key, known);
     if (this.posted.size > 48) this.posted.delete(this.posted.keys().next().value!);
     return known;
   }
 
-  private async model(explorer: Explorer, id: string): Promise<ModelInfo> {
-    const found = this.models.get(id) ?? (explorer.model?.id === id ? explorer.model : null) ?? (await get<ModelInfo>(`/api/models/${encodeURIComponent(id)}`));
+  private async modelOf(explorer: Explorer, id: string): Promise<ModelInfo> {
+    const found =
+      this.models.get(id) ??
+      (explorer.model?.id === id ? explorer.model : null) ??
+      (await this.model.ask(`/api/models/${encodeURIComponent(id)}`));
     this.models.set(id, found);
     return found;
   }
 
   /** What is told of both, once the run that is shown is here; whether they can be compared. */
-  async follow(explorer: Explorer, b: string, late: Late): Promise<boolean> {
+  async follow(explorer: Explorer, b: string): Promise<boolean> {
     try {
-      await this.tell(explorer, b, late);
+      await this.tell(explorer, b);
     } catch (error) {
       this.fail(error);
     }
     return this.problem === "";
   }
 
-  private async tell(explorer: Explorer, b: string, late: Late): Promise<void> {
+  private async tell(explorer: Explorer, b: string): Promise<void> {
     const { place, run } = explorer;
     if (!run) return;
     const here = place.show === "b";
-    const other = here ? await this.made(explorer, { ...place, vs: null }, b) : b;
+    const other = here ? await this.idOf(explorer, { ...place, vs: null }, b) : b;
     const ids = here ? { a: other, b: run.id } : { a: run.id, b: other };
     const same = this.ids?.a === ids.a && this.ids.b === ids.b;
-    const told = same ? this.told! : await get<Against>(`/api/runs/${ids.a}/against/${ids.b}`);
-    if (late()) return;
+    const told = await this.against.ask(`/api/runs/${ids.a}/against/${ids.b}`);
     const [mine, theirs] = this.positions(told, place);
     const at = (position: number | null): string => (position === null ? "" : `&position=${position}`);
     const word = told.same_words ? `word=${run.target.id}` : "";
-    const shares = await get<Shares>(`/api/runs/${ids.a}/against/${ids.b}/parts?${here && !told.same_words ? "" : `word=${run.target.id}`}${at(mine)}`);
-    const summary = await get<Summary>(`/api/runs/${other}?${word}${at(here ? mine : theirs)}`);
-    if (late()) return;
+    const asked = here && !told.same_words ? "" : `word=${run.target.id}`;
+    const shares = await this.parts.ask(`/api/runs/${ids.a}/against/${ids.b}/parts?${asked}${at(mine)}`);
+    const summary = await this.summary.ask(`/api/runs/${other}?${word}${at(here ? mine : theirs)}`);
     if (!same) [this.values, this.change, this.lens, this.heads, this.sprite] = [null, null, [], null, null];
     [this.told, this.shares, this.other, this.ids] = [told, shares, summary, ids];
   }
@@ -204,29 +218,35 @@ class Comparing {
     const { step, at, run, place } = explorer;
     if (!this.told || !step || !run || !this.other || place.show !== "change") return null;
     const [name, cell] = [this.named(explorer, step), this.across(explorer, step, at)];
-    const both = run.long ? this.other.steps.some((one) => one.name === name) : this.told.steps.some((one) => one.name === step.name);
+    const both = run.long
+      ? this.other.steps.some((one) => one.name === name)
+      : this.told.steps.some((one) => one.name === step.name);
     return both && name && cell ? { name, at: cell } : null;
   }
 
   /** The values at the cursor, in the other run and as B minus A. */
-  async followCursor(explorer: Explorer, late: Late): Promise<void> {
+  async followCursor(explorer: Explorer): Promise<void> {
     const { step, at, run, values: held } = explorer;
     if (!step || !held || !this.ids || !this.other || !this.told || !run) return;
-    const name = this.named(explorer, step);
-    const there = this.other.steps.find((one) => one.name === name);
+    const called = this.named(explorer, step);
+    const there = this.other.steps.find((one) => one.name === called);
     const cell = there && this.across(explorer, step, at);
     const { a, b } = this.ids;
     const around = (cursor: Cell, shape: number[]): string =>
-      `rows=${windowed(cursor[0] ?? 0, shape[0] ?? 1).join(":")}&columns=${windowed(cursor[1] ?? 0, shape[1] ?? 1).join(":")}`;
+      ["rows", "columns"].map((name, i) => `${name}=${windowed(cursor[i] ?? 0, shape[i] ?? 1).join(":")}`).join("&");
     const none = (error: unknown): null => {
       if (error instanceof Failure && error.status === 404) return null; // no counterpart
       throw error;
     };
+    const part = (of: Stage<Values | null>, path: string): Promise<Values | null> =>
+      of.ask(path, (signal) => fetched(path, step.name, signal).catch(none));
+    const alone = explorer.place.show === "b" || !(run.long || this.told.steps.some((one) => one.name === step.name));
+    const name = encodeURIComponent(step.name);
     const [values, change] = await Promise.all([
-      there ? fetched(`/api/runs/${this.other.id}/steps/${encodeURIComponent(there.name)}?${around(cell ?? [0, 0], there.shape)}`, step.name) : null,
-      explorer.place.show === "b" || !(run.long || this.told.steps.some((one) => one.name === step.name)) ? null : fetched(`/api/runs/${a}/against/${b}/steps/${encodeURIComponent(step.name)}?${around(at, step.shape)}`, step.name).catch(none),
+      there && part(this.there, `${stepPath(this.other.id, there.name)}?${around(cell ?? [0, 0], there.shape)}`),
+      alone ? null : part(this.apart, `/api/runs/${a}/against/${b}/steps/${name}?${around(at, step.shape)}`),
     ]);
-    if (!late()) [this.values, this.change, this.sought] = [values, change, step.name];
+    [this.values, this.change, this.sought] = [values ?? null, change, step.name];
   }
 
   /** The number at the cursor in A and in B, and their difference, as far as they are here. */
@@ -234,24 +254,28 @@ class Comparing {
     const { step, at, values } = explorer;
     if (!this.told || !step || !values || values.name !== step.name) return null;
     const there = this.across(explorer, step, at);
-    const [mine, theirs] = [cellOf(values, at), there && this.values?.name === step.name ? cellOf(this.values, there) : null];
+    const [mine, theirs] = [
+      cellOf(values, at),
+      there && this.values?.name === step.name ? cellOf(this.values, there) : null,
+    ];
     const difference = this.change?.name === step.name ? cellOf(this.change, at) : null;
     const [a, b] = explorer.place.show === "b" ? [theirs, mine] : [mine, theirs];
     return { a, b, difference: difference !== null && Number.isNaN(difference) ? null : difference };
   }
 
   /** The words of the other run's states, for the tokens that are shown. */
-  async followLens(explorer: Explorer, late: Late): Promise<void> {
+  async followLens(explorer: Explorer): Promise<void> {
     const { other, told } = this;
     if (!other || !told || !explorer.lens.length) return;
     const [first, many] = explorer.lensed;
     const places = Array.from({ length: many }, (_, i) => this.paired(explorer, first + i)).filter((k) => k >= 0);
     const [from, to] = [Math.min(...places), Math.max(...places) + 1];
     if (!places.length) return;
-    const found = await get<typeof this.lens>(`/api/runs/${other.id}/lens?first=${from}&last=${to}`);
+    const found = await this.words.ask(`/api/runs/${other.id}/lens?first=${from}&last=${to}`);
     const single = !other.steps.some((step) => step.name === "Z");
-    const spread = found.map((row) => Array.from({ length: many }, (_, i) => (single ? row[0]! : row[this.paired(explorer, first + i) - from]!)));
-    if (!late()) this.lens = spread;
+    this.lens = found.map((row) =>
+      Array.from({ length: many }, (_, i) => (single ? row[0]! : row[this.paired(explorer, first + i) - from]!)),
+    );
   }
 
   /** The token of the other run that one of the shown run belongs to, or -1. */
@@ -261,45 +285,37 @@ class Comparing {
   }
 
   /** What A's target becomes with each part taken from B, layer by layer from the top. */
-  async followPatches(explorer: Explorer, late: Late, signal: AbortSignal): Promise<void> {
+  async followPatches(explorer: Explorer): Promise<void> {
     const { place, run } = explorer;
     if (!this.ids || !run || place.show === "b" || run.long || this.other?.long || place.room !== "dissect") return;
     const kind = place.spine === "words" ? "states" : "parts";
-    if (place.spine === "steps" || !this.told?.same_words || (kind === "parts" && !run.steps.some((step) => step.cut))) return;
+    if (place.spine === "steps" || !this.told?.same_words || (kind === "parts" && !run.steps.some((step) => step.cut)))
+      return;
     const query = `word=${run.target.id}${place.after === null ? "" : `&position=${run.position}`}&kind=${kind}`;
     const about = `${this.ids.a} ${this.ids.b} ${query}`;
     if (this.about === about) return;
     [this.about, this.patches, this.patched] = [about, {}, false];
     for (let layer = run.layers; layer >= (kind === "parts" ? 1 : 0); layer--) {
       const path = `/api/runs/${this.ids.a}/against/${this.ids.b}/patches?layer=${layer}&${query}`;
-      const found = await get<Effect[]>(path, signal).catch((error) => {
+      const found = await this.taken.ask(path).catch((error) => {
         this.about = ""; // asked for again, where it was only put off
         throw error;
       });
-      if (this.about !== about) return;
-      this.patches = { ...this.patches, ...Object.fromEntries(found.map((one) => [one.name, one.probability ?? one.value])) };
-      if (late()) {
-        this.about = "";
-        return;
-      }
+      this.patches = { ...this.patches, ...byName(found) };
     }
     this.patched = true;
   }
 
   /** The other run's heads, and B minus A of all scores. */
-  async followHeads(by: "maximum" | "mean", late: Late): Promise<void> {
+  async followHeads(by: Sprite["by"]): Promise<void> {
     if (!this.ids || !this.other?.steps.some((step) => step.symbol === "mu")) return;
     const { a, b } = this.ids;
     const run = `${a} ${b}`;
-    if (this.heads && this.sprite?.run === run && this.sprite.by === by) return;
-    const [heads, { data, headers }] = await Promise.all([
-      get<Told>(`/api/runs/${this.other.id}/heads`),
-      bytes(`/api/runs/${a}/against/${b}/heads.sprite?by=${by}`),
+    const [heads, sprite] = await Promise.all([
+      this.measured.ask(`/api/runs/${this.other.id}/heads`),
+      spriteOf(this.pictured, `/api/runs/${a}/against/${b}/heads.sprite?by=${by}`, run, by),
     ]);
-    const [, many = 1, side = 1] = (headers.get("x-shape") ?? "").split(",").map(Number);
-    if (late()) return;
-    this.heads = heads;
-    this.sprite = { run, by, side, heads: many, bin: Number(headers.get("x-bin")), data: new Uint8Array(data), signed: true };
+    [this.heads, this.sprite] = [heads, { ...sprite, signed: true }];
   }
 
   /** Show A, B or B minus A; the cursor stays at what belongs together. */
@@ -316,7 +332,8 @@ class Comparing {
   /** Take the step at the cursor from B, or no longer. */
   patch(explorer: Explorer, name = this.patchable(explorer)): void {
     const { place, run } = explorer;
-    if (!place.vs || !this.told) explorer.note = "p takes values from the run that this one is compared with; v chooses one";
+    if (!place.vs || !this.told)
+      explorer.note = "p takes values from the run that this one is compared with; v chooses one";
     else if (place.show === "b") explorer.note = "values are put into A; b shows it";
     else if (!name) explorer.note = "this has no counterpart in B that could be put in its place";
     else if (run?.long) explorer.note = "this text is too long for values to be taken from another run";

@@ -26,12 +26,17 @@ export function command(explorer: Explorer): string {
   if (comparing.counterpart(explorer) && b) {
     if (!b.command || run.second || b.second) return "";
     const other = b.command === run.command ? "" : ` --text-b=${quoted(b.command)}`;
-    const cuts = [...run.cuts.map((name) => ` --cut-a ${quoted(name)}`), ...b.cuts.map((name) => ` --cut-b ${quoted(name)}`)].join("");
-    return `vesalius diff --number ${quoted(cell)}${cuts}${other}${ended(run.command)} ${quoted(run.name)} ${quoted(b.name)} ${quoted(run.command)}`;
+    const cuts = [
+      ...run.cuts.map((name) => ` --cut-a ${quoted(name)}`),
+      ...b.cuts.map((name) => ` --cut-b ${quoted(name)}`),
+    ].join("");
+    const models = [run.name, b.name, run.command].map(quoted).join(" ");
+    return `vesalius diff --number ${quoted(cell)}${cuts}${other}${ended(run.command)} ${models}`;
   }
   const edit = run.cuts.map((name) => ` --cut ${quoted(name)}`).join("");
   const second = run.second ? ` --second=${quoted(run.second)}` : "";
-  return `vesalius unfold${edit}${second}${ended(run.command)} ${quoted(run.name)} ${quoted(run.command)} ${quoted(place.step)} ${at.join(" ")}`;
+  const number = [run.name, run.command, place.step].map(quoted).join(" ");
+  return `vesalius unfold${edit}${second}${ended(run.command)} ${number} ${at.join(" ")}`;
 }
 
 /** The line of Python that gives the number. */
@@ -48,14 +53,18 @@ export function python(explorer: Explorer): string {
 export function counting(name: string, changes: Record<string, string>): { python: string; command: string } {
   const meant: Record<string, string> = { true: "True", false: "False", none: "None" };
   const set = Object.entries(changes);
-  const said = set.map(([key, value]) => `, ${key}=${meant[value] ?? (/^[\d.e+-]+$/.test(value) ? value : JSON.stringify(value))}`);
+  const options = set.map(([key, value]) => ` --set ${quoted(`${key}=${value}`)}`).join("");
+  const said = set.map(
+    ([key, value]) => `, ${key}=${meant[value] ?? (/^[\d.e+-]+$/.test(value) ? value : JSON.stringify(value))}`,
+  );
   return {
     python: `vs.count(${JSON.stringify(name)}${said.join("")}).total`,
-    command: `vesalius count${set.map(([key, value]) => ` --set ${quoted(`${key}=${value}`)}`).join("")} ${quoted(name)}`,
+    command: `vesalius count${options} ${quoted(name)}`,
   };
 }
 
-const numbered = (trace: string, step: string, at: number[]): string => `${trace}[${JSON.stringify(step)}][${at.join(", ")}]`;
+const numbered = (trace: string, step: string, at: number[]): string =>
+  `${trace}[${JSON.stringify(step)}][${at.join(", ")}]`;
 
 /** The forward pass with its cuts, and with values of another where it has some. */
 function dissected(run: Summary, source: Summary | null): string {

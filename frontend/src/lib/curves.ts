@@ -32,7 +32,8 @@ export function joined(before: Metrics, after: Metrics): Metrics {
   const both = (a: Columns, b: Columns): Columns => {
     const [n, m] = [a.step?.length ?? 0, b.step?.length ?? 0];
     const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-    const of = (some: Columns, name: string, size: number): (number | null)[] => some[name] ?? Array<null>(size).fill(null);
+    const of = (some: Columns, name: string, size: number): (number | null)[] =>
+      some[name] ?? Array<null>(size).fill(null);
     return Object.fromEntries([...names].map((name) => [name, [...of(a, name, n), ...of(b, name, m)]]));
   };
   return {
@@ -55,7 +56,9 @@ export interface Line {
 
 export function line(columns: Columns, column: string, name: string, hue: string, strong = false): Line {
   const [steps, values] = [columns.step ?? [], columns[column] ?? []];
-  const points = steps.map((step, i) => [step, values[i]] as const).filter(([step, value]) => step != null && typeof value === "number");
+  const points = steps
+    .map((step, i) => [step, values[i]] as const)
+    .filter(([step, value]) => step != null && typeof value === "number");
   return { name, hue, strong, points: points as unknown as Point[] };
 }
 

@@ -20,15 +20,12 @@ export function drawn(path: string): Promise<Drawn> {
   return asked;
 }
 
-const INSIDE: Record<string, string> = { q: "A", k: "A", v: "A", mu: "A", P: "A", F: "D" };
-/** Steps inside a box, by the step that the box gives. */
-
 /** The ids of the parts that the cursor stands in: its own, its head's and its sublayer's. */
-export function around(step: Step | null): Set<string> {
+export function around(step: Step | null, boxes: Record<string, string> = {}): Set<string> {
   if (!step) return new Set();
   const { layer, head } = step.place;
   const found = new Set([step.name]);
-  const box = INSIDE[step.symbol];
+  const box = boxes[step.symbol];
   if (layer !== undefined && box && step.place.time === undefined) found.add(`${box}[${layer}]`);
   if (head !== undefined) found.add(`P[${layer},${head}]`);
   return found;

@@ -21,7 +21,13 @@ export function number(x: Numeral, digits = 4): string {
   if (x === 0) return "0";
   const power = Math.floor(Math.log10(Math.abs(x)));
   const sign = x < 0 ? MINUS : "";
-  if (power < -4 || power > 6) return sign + Math.abs(x).toExponential(Math.min(1, digits - 1)).replace("-", MINUS);
+  if (power < -4 || power > 6)
+    return (
+      sign +
+      Math.abs(x)
+        .toExponential(Math.min(1, digits - 1))
+        .replace("-", MINUS)
+    );
   return sign + rounded(x, Math.max(0, digits - 1 - power));
 }
 
@@ -45,8 +51,14 @@ export function percent(p: number): string {
 type Scale = { mean: number; std: number } | null | undefined;
 
 /** What a target would be: its probability, or its value where it has none, in its series' units. */
-export function would(run: { target: { probability: number | null }; forecast?: Scale } | null | undefined, x: number): string {
-  return outcome(run?.target.probability === null ? null : x, run?.forecast ? x * run.forecast.std + run.forecast.mean : x);
+export function would(
+  run: { target: { probability: number | null }; forecast?: Scale } | null | undefined,
+  x: number,
+): string {
+  return outcome(
+    run?.target.probability === null ? null : x,
+    run?.forecast ? x * run.forecast.std + run.forecast.mean : x,
+  );
 }
 
 /** What a run says of its target. */
@@ -103,6 +115,7 @@ export function shown(token: string): string {
   return blank + rest;
 }
 
+// prettier-ignore
 const LETTERS: Record<string, string> = {
   mu: "μ", H_bar: "H̄", C_bar: "C̄", H_e: "Hᵉ", H_M: "Hᴹ", H_O: "Hᴼ", Y_hat: "Ŷ", y_hat: "ŷ",
   h_C: "hᶜ", h_bar: "h̄", z_C: "zᶜ", y_hat_C: "ŷᶜ", h_0: "h₀", Lambda: "Λ", Lambda_p: "Λᵖ", Lambda_s: "Λˢ",
@@ -121,16 +134,20 @@ export function edit(name: string): string {
   const [, symbol, layer, time, unit, , value] = /^(\w+)\[(\d+),(\*|\d+)\]\((\d+)\)(=(.+))?$/.exec(name) ?? [];
   if (!symbol) return `${letters(name)} cut`;
   const when = time === "*" ? "" : ` at token ${Number(time) - 1}`;
-  return symbol === "p" ? `forget gate of unit ${unit}, layer ${layer}, frozen at ${value ?? 0}` : `unit ${unit} of layer ${layer} held at ${value ?? 0}${when}`;
+  return symbol === "p"
+    ? `forget gate of unit ${unit}, layer ${layer}, frozen at ${value ?? 0}`
+    : `unit ${unit} of layer ${layer} held at ${value ?? 0}${when}`;
 }
 
 /** A shape as it is typeset: d_e (× n), n_max × |V|, labels × d_L. */
 export function shapeLatex(shape: string): string {
-  return shape.replace(/×/g, "\\times ").replace(/([A-Za-z]+)(?:_([A-Za-z]+|\d))?/g, (all, letter: string, index?: string) => {
-    if (letter === "times") return all;
-    const base = letter === "tau" ? "\\tau" : letter.length > 2 ? `\\text{${letter}}` : letter;
-    return index === undefined ? base : `${base}_{${index.length > 1 ? `\\text{${index}}` : index}}`;
-  });
+  return shape
+    .replace(/×/g, "\\times ")
+    .replace(/([A-Za-z]+)(?:_([A-Za-z]+|\d))?/g, (all, letter: string, index?: string) => {
+      if (letter === "times") return all;
+      const base = letter === "tau" ? "\\tau" : letter.length > 2 ? `\\text{${letter}}` : letter;
+      return index === undefined ? base : `${base}_{${index.length > 1 ? `\\text{${index}}` : index}}`;
+    });
 }
 
 export function symbolOf(name: string): string {

@@ -47,7 +47,16 @@ export interface Unit {
   position: number;
   lines: Record<string, number[]>;
   unfolded: Unfolding[];
-  written: { added: number[]; kept: number[]; shares: number[]; ranked: number[]; value: number; sum: number; difference: number; bound: number } | null;
+  written: {
+    added: number[];
+    kept: number[];
+    shares: number[];
+    ranked: number[];
+    value: number;
+    sum: number;
+    difference: number;
+    bound: number;
+  } | null;
   held: string;
 }
 

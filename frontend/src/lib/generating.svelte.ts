@@ -81,7 +81,8 @@ class Generating {
     const blank = explorer.model?.tokenizer === null ? " " : ""; // where tokens are numbers
     const start = before ?? explorer.side.text ?? "";
     const whole = `${start}${blank}${text}`;
-    const earlier = this.shown && start === `${this.shown.before}${this.shown.text}` ? this.shown : { before: start, text: "" };
+    const earlier =
+      this.shown && start === `${this.shown.before}${this.shown.text}` ? this.shown : { before: start, text: "" };
     this.written = { before: earlier.before, text: `${earlier.text}${blank}${text}`, whole };
     explorer.retype(whole, { seed: explorer.place.seed + 1, word: null, after: null, at: null });
   }

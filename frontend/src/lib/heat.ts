@@ -3,7 +3,14 @@
 import { number, small } from "./format";
 
 /** Lines across a cell that holds no number, or a masked one. */
-export function hatch(context: CanvasRenderingContext2D, x: number, y: number, wide: number, high: number, colour: string): void {
+export function hatch(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  wide: number,
+  high: number,
+  colour: string,
+): void {
   context.save();
   context.beginPath();
   context.rect(x, y, wide, high);

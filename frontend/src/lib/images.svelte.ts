@@ -11,7 +11,10 @@ const urls = new SvelteMap<string, string>();
 export function shown(path: string): string {
   if (path && !asked.has(path)) {
     asked.add(path);
-    void bytes(path).then(({ data, headers }) => keep(path, new Blob([data], { type: headers.get("content-type") ?? "" })), () => asked.delete(path));
+    void bytes(path).then(
+      ({ data, headers }) => keep(path, new Blob([data], { type: headers.get("content-type") ?? "" })),
+      () => asked.delete(path),
+    );
   }
   return urls.get(path) ?? "";
 }

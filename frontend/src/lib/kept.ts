@@ -83,7 +83,8 @@ const server = (): string => `'vesalius explore ${said?.model ?? ""}'`;
 function post(body: string): Posted {
   const wanted = JSON.parse(body) as { text?: string; ids?: number[]; cuts: string[]; model: string };
   const same = said!.text === undefined ? String(wanted.ids) === String(said!.ids) : wanted.text === said!.text;
-  if (!same || wanted.model !== said!.key) throw new LeftOut(`This file holds the run of one text; ${server()} reads others.`);
+  if (!same || wanted.model !== said!.key)
+    throw new LeftOut(`This file holds the run of one text; ${server()} reads others.`);
   const run = posted.get(wanted.cuts.join(" "));
   if (!run) throw new LeftOut(`This file holds cuts of one head or network at a time; ${server()} makes others.`);
   return run;
@@ -105,7 +106,8 @@ function answered(found: Map<string, string>, place: string, query: URLSearchPar
 }
 
 function leftOut(below: string, rest: string[]): string {
-  if (below === "unfold") return `The terms of ${rest[0]}(${rest[1]}) are not in this file; ${server()} unfolds every number.`;
+  if (below === "unfold")
+    return `The terms of ${rest[0]}(${rest[1]}) are not in this file; ${server()} unfolds every number.`;
   if (below === "sources") return `What ${rest[0]} read is not in this file; ${server()} tells it.`;
   if (!below) return `This file holds the likeliest words and the last positions; ${server()} tells of others.`;
   return `This was left out of the file; ${server()} tells it.`;
@@ -155,7 +157,8 @@ function values(found: Map<string, string>, id: string, name: string, query: URL
   for (let r = first(top); r < bottom; r += WINDOW) {
     for (let c = first(left); c < right; c += WINDOW) {
       const text = found.get(`values ${whose} ${name} ${r},${c}`);
-      if (text === undefined) throw new LeftOut(`Values of ${name} were left out to keep this file small; ${server()} shows them.`);
+      if (text === undefined)
+        throw new LeftOut(`Values of ${name} were left out to keep this file small; ${server()} shows them.`);
       const part = new DataView(decoded(text).buffer);
       const across = Math.min(WINDOW, columns - c);
       for (let i = Math.max(r, top); i < Math.min(r + WINDOW, bottom); i++) {
@@ -165,6 +168,10 @@ function values(found: Map<string, string>, id: string, name: string, query: URL
       }
     }
   }
-  const headers = { "x-shape": (step?.shape ?? []).join(","), "x-rows": `${top}:${bottom}`, "x-columns": `${left}:${right}` };
+  const headers = {
+    "x-shape": (step?.shape ?? []).join(","),
+    "x-rows": `${top}:${bottom}`,
+    "x-columns": `${left}:${right}`,
+  };
   return new Response(data.buffer, { headers });
 }

@@ -57,7 +57,11 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
   if (event.key.length === 1 && !letters.on) return;
   const arrow = ARROWS[event.key];
   const mine = own.keys[event.key];
-  const act = mine ? (): void => mine(event) : arrow ? (): void => move(explorer, ...arrow) : actOf(event.key, explorer, acts);
+  const act = mine
+    ? (): void => mine(event)
+    : arrow
+      ? (): void => move(explorer, ...arrow)
+      : actOf(event.key, explorer, acts);
   if (!act || (event.key === "Enter" && target.closest("button, a, summary"))) return;
   event.preventDefault();
   act();
@@ -65,27 +69,57 @@ export function pressed(event: KeyboardEvent, explorer: Explorer, acts: Acts): v
 
 function actOf(key: string, explorer: Explorer, acts: Acts): (() => void) | null {
   switch (key) {
-    case "[": return () => layer(explorer, -1);
-    case "]": return () => layer(explorer, 1);
-    case ",": return () => head(explorer, -1);
-    case ".": return () => head(explorer, 1);
-    case "Enter": return () => { unfolded = unfolded.then(() => unfold(explorer), () => unfold(explorer)); };
-    case "Backspace": return () => explorer.fold();
-    case "x": return () => explorer.toggle();
-    case "u": return () => explorer.undo();
-    case "m": return () => explorer.hide();
-    case "1": case "2": case "3": case "4": case "5": return () => enter(explorer, key);
-    case "v": return acts.compare;
-    case "b": return () => turn(explorer);
-    case "p": return () => comparing.patch(explorer);
-    case "/": return acts.text;
-    case "?": return acts.help;
-    case "e": return acts.equations;
-    case "t": return () => pictures.turn();
-    case "c": return () => copyAtCursor(explorer, key, number);
-    case "y": return () => copyAtCursor(explorer, key, python);
-    case "Y": return () => copyAtCursor(explorer, key, command);
-    default: return null;
+    case "[":
+      return () => layer(explorer, -1);
+    case "]":
+      return () => layer(explorer, 1);
+    case ",":
+      return () => head(explorer, -1);
+    case ".":
+      return () => head(explorer, 1);
+    case "Enter":
+      return () => {
+        unfolded = unfolded.then(
+          () => unfold(explorer),
+          () => unfold(explorer),
+        );
+      };
+    case "Backspace":
+      return () => explorer.fold();
+    case "x":
+      return () => explorer.toggle();
+    case "u":
+      return () => explorer.undo();
+    case "m":
+      return () => explorer.hide();
+    case "1":
+    case "2":
+    case "3":
+    case "4":
+    case "5":
+      return () => enter(explorer, key);
+    case "v":
+      return acts.compare;
+    case "b":
+      return () => turn(explorer);
+    case "p":
+      return () => comparing.patch(explorer);
+    case "/":
+      return acts.text;
+    case "?":
+      return acts.help;
+    case "e":
+      return acts.equations;
+    case "t":
+      return () => pictures.turn();
+    case "c":
+      return () => copyAtCursor(explorer, key, number);
+    case "y":
+      return () => copyAtCursor(explorer, key, python);
+    case "Y":
+      return () => copyAtCursor(explorer, key, command);
+    default:
+      return null;
   }
 }
 
@@ -140,7 +174,7 @@ function jump(explorer: Explorer, to: { layer?: number; head?: number }): void {
 let unfolded = Promise.resolve();
 
 async function unfold(explorer: Explorer): Promise<void> {
-  for (const term of (await explorer.terms())?.terms ?? []) {
+  for (const term of (await explorer.unfold())?.terms ?? []) {
     const factor = term.factors.find((one) => one.kind === "step");
     if (factor) return explorer.into(factor.name, factor.at);
   }

@@ -86,7 +86,9 @@ export function changesOf(said: string): Record<string, string> {
 }
 
 export function written(changes: Record<string, string>): string {
-  return Object.entries(changes).map(([name, value]) => `${name}:${value}`).join(",");
+  return Object.entries(changes)
+    .map(([name, value]) => `${name}:${value}`)
+    .join(",");
 }
 
 /** The part of a path, after the parts that it lies in. */
@@ -180,9 +182,10 @@ export function placed(tiles: Tile[], x: number, y: number, width: number, heigh
     let along = 0;
     for (const tile of rest.slice(0, taken)) {
       const long = (tile.size * scale) / thick;
-      const box = width >= height
-        ? { x, y: y + along, width: thick, height: long }
-        : { x: x + along, y, width: long, height: thick };
+      const box =
+        width >= height
+          ? { x, y: y + along, width: thick, height: long }
+          : { x: x + along, y, width: long, height: thick };
       out.push({ tile, ...box, within: inside(tile, box) });
       along += long;
     }

@@ -1,7 +1,9 @@
 /* The run that the server is asked to make: one at a time, watched layer by layer. */
 
 import { events, Failure, remove } from "./api";
-import type { Making, Summary } from "./types";
+import { keyOf } from "./reading";
+import { Stage } from "./resource.svelte";
+import type { Making, RunRequest, Summary } from "./types";
 
 export interface Posted {
   id: string;
@@ -15,26 +17,27 @@ type Say = (busy: string) => void;
 class Maker {
   /** How far the run has come that is under way. */
   making = $state.raw<Making | null>(null);
-  private posted: { body: string; result: Promise<Posted>; abort: AbortController } | null = null;
+  private posted = new Stage<Posted>();
 
-  /** Have a run made: the one that is under way, if it is this one, which otherwise is given up. */
-  made(wanted: object, say: Say): Promise<Posted> {
-    const body = JSON.stringify(wanted);
-    if (this.posted?.body !== body) {
-      this.posted?.abort.abort();
-      const abort = new AbortController();
-      const posted = { body, abort, result: this.watched(wanted, abort.signal, say) };
-      this.posted = posted;
-      void posted.result.catch(() => undefined).finally(() => {
-        if (this.posted === posted) [this.posted, this.making] = [null, null];
-      });
-    }
-    return this.posted!.result;
+  made(request: RunRequest, say: Say): Promise<Posted> {
+    return this.posted.ask(keyOf(request), async (signal) => {
+      try {
+        return await this.watched(request, signal, say);
+      } finally {
+        if (!signal.aborted) this.making = null;
+      }
+    });
   }
 
-  private async watched(wanted: object, signal: AbortSignal, say: Say): Promise<Posted> {
+  /** What was made may be gone, or was not made at all. */
+  leave(): void {
+    this.posted.leave();
+    this.making = null;
+  }
+
+  private async watched(request: RunRequest, signal: AbortSignal, say: Say): Promise<Posted> {
     let here: Making | null = null;
-    for await (const { name, about } of events("/api/runs", wanted, signal)) {
+    for await (const { name, about } of events("/api/runs", request, signal)) {
       if (name === "run") return about as Posted;
       if (name === "begun") here = { ...(about as Making), words: [] };
       if (name === "layer" && here) {

@@ -10,7 +10,8 @@ export const areTokens = (): boolean => singular(explorer.run, explorer.model) =
 
 export function named(token: string, place?: number): string {
   const seen = explorer.run?.input;
-  if (seen?.kind === "pixels" && place !== undefined) return place < seen.first ? "start" : `pixel ${place - seen.first + 1}`;
+  if (seen?.kind === "pixels" && place !== undefined)
+    return place < seen.first ? "start" : `pixel ${place - seen.first + 1}`;
   if (place === undefined && !areTokens()) return token;
   return explorer.model?.reads === "text" ? shown(token) : token;
 }
@@ -25,7 +26,10 @@ export const isApart = (token: string, place: number): boolean => place > 0 && !
 export function textOf(run: Summary | null): string {
   if (!run || run.input) return run?.source ?? "";
   const pieces = inPieces(run);
-  return (!run.second && run.command) || run.tokens.map((token, i) => (pieces && isApart(token, i) ? ` ${token}` : token)).join("");
+  return (
+    (!run.second && run.command) ||
+    run.tokens.map((token, i) => (pieces && isApart(token, i) ? ` ${token}` : token)).join("")
+  );
 }
 
 const size = (token: string): number => new TextEncoder().encode(token.replace(/\\x[0-9a-f]{2}/g, ".")).length;

@@ -3,7 +3,7 @@
 import type { Address } from "./address";
 import { Failure } from "./api";
 import { grouped } from "./format";
-import type { ModelInfo, Summary } from "./types";
+import type { Effect, ModelInfo, RunRequest, SeenPicture, SeenSeries, Summary } from "./types";
 
 /** What a page begins with, where the address says nothing. */
 export function beginning(place: Address, model: ModelInfo): Partial<Address> {
@@ -12,24 +12,34 @@ export function beginning(place: Address, model: ModelInfo): Partial<Address> {
   return { text: null, example: model.begins };
 }
 
-/** The body of a run, or null where there is nothing to read yet. */
-export function wanted(place: Address, model: ModelInfo): Record<string, unknown> | null {
-  const { text, second, masks, upload, example, index, invert, given } = place;
-  const hidden = masks.length ? { masks } : {};
+/** The key of all that is known of a run. */
+export const keyOf = (request: RunRequest): string => JSON.stringify(request);
+
+/** The run of an address, or null where there is nothing to read yet; `source` is where patches come from. */
+export function requestOf(address: Address, model: ModelInfo, source: string | null = null): RunRequest | null {
+  const place = { ...address, ...beginning(address, model) };
+  const { cuts, from, text, masks, upload, example, index, invert, given } = place;
+  const request: RunRequest = { model: place.model, cuts };
   if (model.reads === "text") {
-    if (model.tokenizer === null) return { ids: numbers(text ?? "") };
-    return { text: text ?? "", ...(second ? { second } : {}), ...hidden };
-  }
-  const more = { ...hidden, ...(invert ? { invert } : {}), ...(given === null ? {} : { given }) };
-  if (upload) return { upload, index, ...more };
-  return example === null ? null : { example, ...more };
+    if (model.tokenizer === null) return { ...request, ids: numbers(text ?? "") };
+    request.text = text ?? "";
+    if (place.second) request.second = place.second;
+  } else if (upload) [request.upload, request.index] = [upload, index];
+  else if (example === null) return null;
+  else request.example = example;
+  if (masks.length) request.masks = masks;
+  if (invert && model.reads !== "text") request.invert = invert;
+  if (given !== null && model.reads !== "text") request.given = given;
+  if (source && from.length) [request.patches, request.source] = [from, source];
+  return request;
 }
 
 /** Token ids, as one types them for a model without a tokenizer. */
 function numbers(text: string): number[] {
   const words = text.split(/[\s,]+/).filter(Boolean);
   const odd = words.find((word) => !/^\d{1,15}$/.test(word));
-  if (odd !== undefined) throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
+  if (odd !== undefined)
+    throw new Failure(`expected token ids, whole numbers as in 4 8 15; got '${odd}'`, "TokenOutOfRange", 422);
   return words.map(Number);
 }
 
@@ -74,7 +84,8 @@ export const ranked = (run: Summary): string =>
   isLikeliest(run) ? "" : `number ${grouped(run.target.rank!)} of ${grouped(run.outcomes)}`;
 
 /** What each state is read out as, token by token: a word, where the answer is of both texts. */
-export const readOut = (run: Summary | null, model: ModelInfo | null): string => (answersPair(run) ? "word" : singular(run, model));
+export const readOut = (run: Summary | null, model: ModelInfo | null): string =>
+  answersPair(run) ? "word" : singular(run, model);
 
 /** What the outcomes of a model are called. */
 export function noun(run: Summary | null, model: ModelInfo | null): string {
@@ -84,3 +95,12 @@ export function noun(run: Summary | null, model: ModelInfo | null): string {
 export function plural(one: string): string {
   return `${one}${one.endsWith("s") ? "es" : "s"}`;
 }
+
+/** What each part's target would be, by its name. */
+export const byName = (effects: Effect[]): Record<string, number> =>
+  Object.fromEntries(effects.map((one) => [one.name, one.probability ?? one.value]));
+
+/** How tokens lie in the picture that is read, or in the series. */
+export const pictureOf = (run: Summary | null): SeenPicture | null =>
+  run?.input && run.input.kind !== "series" ? run.input : null;
+export const seriesOf = (run: Summary | null): SeenSeries | null => (run?.input?.kind === "series" ? run.input : null);

@@ -4,6 +4,7 @@
 
 import type { Symbol } from "./types";
 
+// prettier-ignore
 const GREEK: Record<string, string> = {
   alpha: "α", beta: "β", epsilon: "ϵ", eta: "η", zeta: "ζ", theta: "θ", mu: "μ", sigma: "σ", omega: "ω",
   varkappa: "ϰ", Gamma: "Γ", Lambda: "Λ", Xi: "Ξ", Pi: "Π", Phi: "Φ", Psi: "Ψ", Omega: "Ω",

@@ -25,13 +25,27 @@ export const isChange = ({ place }: Explorer): boolean => comparing.told !== nul
 
 export function apartTable(): Table {
   const rows = (comparing.told?.steps ?? []).map((one): Entry[] => [one.name, one.share, one.difference, one.norm]);
-  return { heads: ["step", "share of both norms", "norm of B − A", "norm of A"], rows, note: comparing.told?.notes.join("; ") || undefined };
+  return {
+    heads: ["step", "share of both norms", "norm of B − A", "norm of A"],
+    rows,
+    note: comparing.told?.notes.join("; ") || undefined,
+  };
 }
 
 export function sharesTable({ run }: Explorer): Table {
   const [value, likely] = run?.target.probability === null ? ["value", "value"] : ["logit", "probability"];
-  const rows = (comparing.shares?.parts ?? []).map((part): Entry[] => [part.name, part.a, part.b, part.difference, comparing.patches[part.name] ?? null, part.what]);
-  return { heads: ["part", `share of the ${value} in A`, "in B", "B − A", `${likely} of A with it from B`, "what"], rows };
+  const rows = (comparing.shares?.parts ?? []).map((part): Entry[] => [
+    part.name,
+    part.a,
+    part.b,
+    part.difference,
+    comparing.patches[part.name] ?? null,
+    part.what,
+  ]);
+  return {
+    heads: ["part", `share of the ${value} in A`, "in B", "B − A", `${likely} of A with it from B`, "what"],
+    rows,
+  };
 }
 
 /** Where the words of both are told, after the token that is asked about. */
@@ -42,7 +56,15 @@ export function comparedPath(explorer: Explorer): string {
 }
 
 export function comparedTable(found: Compared | null): Table {
-  const rows = (found?.words ?? []).map((word): Entry[] => [word.token, word.id, word.a.value, word.b.value, word.difference, word.a.rank, word.b.rank]);
+  const rows = (found?.words ?? []).map((word): Entry[] => [
+    word.token,
+    word.id,
+    word.a.value,
+    word.b.value,
+    word.difference,
+    word.a.rank,
+    word.b.rank,
+  ]);
   const what = found?.odds === false ? "value" : "probability";
   return { heads: ["word", "id", `${what} in A`, `${what} in B`, "B − A", "rank in A", "rank in B"], rows };
 }

@@ -3,6 +3,8 @@
    The page is read as the browser laid it out, so that every picture has an SVG without code of its
    own. A canvas is an image in it, unless it says its cells (see `vectors`). */
 
+const DASHES: Record<string, string> = { dashed: ' stroke-dasharray="4 3"', dotted: ' stroke-dasharray="1.5 2"' };
+
 export interface Drawing {
   width: number;
   height: number;
@@ -13,8 +15,21 @@ export interface Drawing {
 export const vectors = new WeakMap<HTMLCanvasElement, () => string | null>();
 
 const INKS = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
-  "opacity", "font-family", "font-size", "font-weight", "font-style", "text-anchor", "text-decoration-line", "paint-order",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "font-style",
+  "text-anchor",
+  "text-decoration-line",
+  "paint-order",
 ];
 
 const measuring = document.createElement("canvas").getContext("2d");
@@ -78,12 +93,16 @@ class Pen {
     const [x, y] = this.place(box);
     const radius = Math.min(parseFloat(style.borderTopLeftRadius) || 0, box.height / 2, box.width / 2);
     const shape = (by: number): string =>
-      `<rect x="${round(x - by)}" y="${round(y - by)}" width="${round(box.width + 2 * by)}" height="${round(box.height + 2 * by)}" rx="${round(Math.max(0, radius + by))}"`;
+      `<rect x="${round(x - by)}" y="${round(y - by)}" width="${round(box.width + 2 * by)}" ` +
+      `height="${round(box.height + 2 * by)}" rx="${round(Math.max(0, radius + by))}"`;
     for (const ring of style.boxShadow.matchAll(/(\w+\([^)]*\)) 0px 0px 0px ([\d.]+)px(?! inset)/g)) {
       const wide = Number(ring[2]);
-      this.out.push(`${shape(wide / 2 + 1)} fill="none" ${filled("stroke", ring[1]!, opacity)} stroke-width="${wide / 2}"/>`);
+      this.out.push(
+        `${shape(wide / 2 + 1)} fill="none" ${filled("stroke", ring[1]!, opacity)} stroke-width="${wide / 2}"/>`,
+      );
     }
-    if (ink(style.backgroundColor)[1] > 0) this.out.push(`${shape(0)} ${filled("fill", style.backgroundColor, opacity)}/>`);
+    if (ink(style.backgroundColor)[1] > 0)
+      this.out.push(`${shape(0)} ${filled("fill", style.backgroundColor, opacity)}/>`);
     if (element.classList.contains("hatched")) this.out.push(`${shape(0)} fill="url(#hatching)"/>`);
     const sides = ["Top", "Right", "Bottom", "Left"].map((side) => ({
       width: parseFloat(style.getPropertyValue(`border-${side.toLowerCase()}-width`)),
@@ -92,11 +111,16 @@ class Pen {
     }));
     const drawn = sides.map((side) => side.width > 0 && side.kind !== "none" && ink(side.colour)[1] > 0);
     const stroke = (side: (typeof sides)[number]): string =>
-      `fill="none" ${filled("stroke", side.colour, opacity)} stroke-width="${side.width}"${side.kind === "dashed" ? ' stroke-dasharray="4 3"' : side.kind === "dotted" ? ' stroke-dasharray="1.5 2"' : ""}`;
+      `fill="none" ${filled("stroke", side.colour, opacity)} stroke-width="${side.width}"${DASHES[side.kind] ?? ""}`;
     if (drawn.every(Boolean)) this.out.push(`${shape(-sides[0]!.width / 2)} ${stroke(sides[0]!)}/>`);
     else {
       const [r, b] = [x + box.width, y + box.height];
-      const ways = [`M${round(x)} ${round(y)}H${round(r)}`, `M${round(r)} ${round(y)}V${round(b)}`, `M${round(x)} ${round(b)}H${round(r)}`, `M${round(x)} ${round(y)}V${round(b)}`];
+      const ways = [
+        `M${round(x)} ${round(y)}H${round(r)}`,
+        `M${round(r)} ${round(y)}V${round(b)}`,
+        `M${round(x)} ${round(b)}H${round(r)}`,
+        `M${round(x)} ${round(y)}V${round(b)}`,
+      ];
       sides.forEach((side, i) => drawn[i] && this.out.push(`<path d="${ways[i]}" ${stroke(side)}/>`));
     }
   }
@@ -144,7 +168,10 @@ class Pen {
     if (clip && (box.right > clip.right + 1 || box.left < clip.left - 1)) {
       const [left, top] = this.place(clip);
       const id = `clip${++this.clips}`;
-      this.out.push(`<clipPath id="${id}"><rect x="${round(left)}" y="${round(top)}" width="${round(clip.width)}" height="${round(clip.height)}"/></clipPath>`);
+      this.out.push(
+        `<clipPath id="${id}"><rect x="${round(left)}" y="${round(top)}" ` +
+          `width="${round(clip.width)}" height="${round(clip.height)}"/></clipPath>`,
+      );
       said.push(`clip-path="url(#${id})"`);
     }
     this.out.push(`<text ${said.join(" ")}>${escaped(written).replace(/^ | $/g, "\u00a0")}</text>`);
@@ -168,7 +195,14 @@ class Pen {
     const box = svg.getBoundingClientRect();
     const [x, y] = this.place(box);
     for (const name of ["class", "style", "role"]) copy.removeAttribute(name);
-    for (const [name, value] of Object.entries({ x, y, width: box.width, height: box.height, opacity, overflow: "visible" })) {
+    for (const [name, value] of Object.entries({
+      x,
+      y,
+      width: box.width,
+      height: box.height,
+      opacity,
+      overflow: "visible",
+    })) {
       copy.setAttribute(name, typeof value === "number" ? round(value) : value);
     }
     this.out.push(new XMLSerializer().serializeToString(copy).replaceAll("<!---->", ""));
@@ -180,7 +214,10 @@ class Pen {
     const cells = vectors.get(canvas)?.();
     if (cells) this.out.push(`<g transform="translate(${round(x)} ${round(y)})">${cells}</g>`);
     else if (canvas.width && canvas.height) {
-      this.out.push(`<image x="${round(x)}" y="${round(y)}" width="${round(box.width)}" height="${round(box.height)}" href="${canvas.toDataURL()}"/>`);
+      this.out.push(
+        `<image x="${round(x)}" y="${round(y)}" width="${round(box.width)}" height="${round(box.height)}" ` +
+          `href="${canvas.toDataURL()}"/>`,
+      );
     }
   }
 }
@@ -189,7 +226,11 @@ export function drawn(root: HTMLElement): Drawing {
   const frame = root.getBoundingClientRect();
   const pen = new Pen(frame);
   for (const child of root.children) pen.walk(child, { opacity: 1, decoration: "", clip: null });
-  return { width: Math.max(frame.width, root.scrollWidth), height: Math.max(frame.height, root.scrollHeight), body: pen.out.join("\n") };
+  return {
+    width: Math.max(frame.width, root.scrollWidth),
+    height: Math.max(frame.height, root.scrollHeight),
+    body: pen.out.join("\n"),
+  };
 }
 
 const theirs = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -213,19 +254,28 @@ export function framed({ width, height, body }: Drawing, said: string[], edited:
   const [wide, high] = [Math.ceil(width + 2 * margin), Math.ceil(height + 2 * margin + foot * lines.length)];
   const [paper, soft, score, hatch] = ["--paper", "--soft", "--score", "--hatch"].map((name) => ink(theirs(name))[0]);
   const stripes = (id: string, colour: string, gap: number, thick: number): string =>
-    `<pattern id="${id}" width="${gap}" height="${gap}" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><path d="M0 ${gap / 2}H${gap}" stroke="${colour}" stroke-width="${thick}"/></pattern>`;
-  const text = lines.map((line, i) =>
-    `<text x="${margin}" y="${Math.round(height + margin + 16 + foot * i)}" font-family="${escaped(theirs("--text"))}" font-size="11.5px" fill="${line.strong ? score : soft}">${escaped(line.text)}</text>`);
+    `<pattern id="${id}" width="${gap}" height="${gap}" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">` +
+    `<path d="M0 ${gap / 2}H${gap}" stroke="${colour}" stroke-width="${thick}"/></pattern>`;
+  const text = lines.map(
+    (line, i) =>
+      `<text x="${margin}" y="${Math.round(height + margin + 16 + foot * i)}" ` +
+      `font-family="${escaped(theirs("--text"))}" font-size="11.5px" ` +
+      `fill="${line.strong ? score : soft}">${escaped(line.text)}</text>`,
+  );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${wide}" height="${high}" viewBox="0 0 ${wide} ${high}">`,
     `<title>${escaped(said.join(" · "))}</title>`,
     `<defs>${stripes("hatching", hatch!, 6, 1.4)}${stripes("cuts", score!, 11, 5)}</defs>`,
     `<rect width="${wide}" height="${high}" fill="${paper}"/>`,
-    edited ? `<path d="M0 0H${wide}V${high}H0zM6 6V${high - 6}H${wide - 6}V6z" fill="url(#cuts)" fill-rule="evenodd"/>` : "",
+    edited
+      ? `<path d="M0 0H${wide}V${high}H0zM6 6V${high - 6}H${wide - 6}V6z" fill="url(#cuts)" fill-rule="evenodd"/>`
+      : "",
     `<g transform="translate(${margin} ${margin})">\n${body}\n</g>`,
     ...text,
     "</svg>\n",
-  ].filter(Boolean).join("\n");
+  ]
+    .filter(Boolean)
+    .join("\n");
 }
 
 /** The drawing in pixels, twice as fine as the page. */
@@ -238,7 +288,9 @@ export async function pixels(svg: string): Promise<Blob> {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
     canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await new Promise((done, fail) => canvas.toBlob((blob) => (blob ? done(blob) : fail(new Error("the picture is too large"))), "image/png"));
+    return await new Promise((done, fail) =>
+      canvas.toBlob((blob) => (blob ? done(blob) : fail(new Error("the picture is too large"))), "image/png"),
+    );
   } finally {
     URL.revokeObjectURL(address);
   }

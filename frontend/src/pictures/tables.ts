@@ -36,10 +36,19 @@ export function lensTable(explorer: Explorer): Table {
   const each = run?.steps.some((step) => step.name === "Z"); // else there is one outcome for all tokens
   const token = (k: number): Entry[] => (each ? [k, run?.tokens[k] ?? ""] : ["", "all"]);
   const rows = lens.flatMap((words, layer) =>
-    words.map((word, i): Entry[] => [`H[${layer}]`, ...token(i + lensed[0]), word.token, word.probability, ...(apart ? beside(layer, i, i + lensed[0]) : [])]),
+    words.map((word, i): Entry[] => [
+      `H[${layer}]`,
+      ...token(i + lensed[0]),
+      word.token,
+      word.probability,
+      ...(apart ? beside(layer, i, i + lensed[0]) : []),
+    ]),
   );
   const more = apart ? ["likeliest in B", "probability in B", "target of A with the state from B"] : [];
-  return { heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability", ...more], rows };
+  return {
+    heads: ["state", "position", "token", each ? "likeliest word" : "likeliest class", "probability", ...more],
+    rows,
+  };
 }
 
 function beside(layer: number, i: number, place: number): Entry[] {
@@ -49,7 +58,10 @@ function beside(layer: number, i: number, place: number): Entry[] {
 
 export function sourcesTable({ run, shares }: Explorer): Table {
   const rows = (shares?.shares ?? []).map((share, i): Entry[] => [i, run?.tokens[i] ?? "", share]);
-  return { heads: ["position", "token read", `share of the ${run?.target.probability === null ? "value" : "logit"}`], rows };
+  return {
+    heads: ["position", "token read", `share of the ${run?.target.probability === null ? "value" : "logit"}`],
+    rows,
+  };
 }
 
 /** A factor's name or number, inside the function that it goes through. */
@@ -59,7 +71,9 @@ export function unfoldingTable({ unfolding }: Explorer): Table {
   const rows = (unfolding?.terms ?? []).map((term, k): Entry[] => [
     k + 1,
     term.value,
-    term.factors.map((one) => through(one, one.kind === "constant" ? one.name : `${one.name}(${one.at.join(", ")})`)).join(" · "),
+    term.factors
+      .map((one) => through(one, one.kind === "constant" ? one.name : `${one.name}(${one.at.join(", ")})`))
+      .join(" · "),
     term.factors.map((one) => through(one, String(one.value))).join(" · "),
   ]);
   if (unfolding?.others) rows.push([`${unfolding.others} others`, unfolding.rest, "", ""]);
@@ -72,7 +86,13 @@ export function unfoldingTable({ unfolding }: Explorer): Table {
 export function wordsTable(words: Word[], before: Map<number, number>): Table {
   const more = (word: Word): Entry[] => (before.size ? [before.get(word.id) ?? null] : []);
   return {
-    heads: ["rank", "word", "id", words.some((word) => word.probability === null) ? "value" : "probability", ...(before.size ? ["without the cuts"] : [])],
+    heads: [
+      "rank",
+      "word",
+      "id",
+      words.some((word) => word.probability === null) ? "value" : "probability",
+      ...(before.size ? ["without the cuts"] : []),
+    ],
     rows: words.map((word) => [word.rank, word.token, word.id, word.probability ?? word.value, ...more(word)]),
   };
 }
@@ -87,10 +107,20 @@ export async function allWords({ run, place }: Explorer, search: string, before:
 }
 
 const labelled = (tokens: string[], kind: string, index: number): string =>
-  kind === "tokens" || kind === "queries" || kind === "keys" ? `${index} ${named(tokens[index] ?? "", index)}` : String(index);
+  kind === "tokens" || kind === "queries" || kind === "keys"
+    ? `${index} ${named(tokens[index] ?? "", index)}`
+    : String(index);
 
 /** The cells of a step from these on, as many as these. */
-function cells(run: Explorer["run"], step: Step, found: Values, top: number, left: number, down: number, across: number): Table {
+function cells(
+  run: Explorer["run"],
+  step: Step,
+  found: Values,
+  top: number,
+  left: number,
+  down: number,
+  across: number,
+): Table {
   const tokens = run?.tokens ?? [];
   const rows: Entry[][] = [];
   for (let r = top; r < Math.min(found.rows, top + down); r++) {
@@ -99,10 +129,16 @@ function cells(run: Explorer["run"], step: Step, found: Values, top: number, lef
     rows.push(row);
   }
   const wide = Math.min(found.columns - left, across);
-  const heads = Array.from({ length: wide }, (_, c) => (step.shape.length > 1 ? labelled(tokens, step.columns, c + left + found.left) : step.name));
+  const heads = Array.from({ length: wide }, (_, c) =>
+    step.shape.length > 1 ? labelled(tokens, step.columns, c + left + found.left) : step.name,
+  );
   const corner = step.rows === "queries" ? "query ↓ key →" : "row";
   const [all, here] = [step.shape.reduce((a, b) => a * b, 1), rows.length * wide];
-  return { heads: [corner, ...heads], rows, note: here < all ? `${grouped(here)} of ${grouped(all)} numbers` : undefined };
+  return {
+    heads: [corner, ...heads],
+    rows,
+    note: here < all ? `${grouped(here)} of ${grouped(all)} numbers` : undefined,
+  };
 }
 
 /** What lies around the cursor. */
@@ -110,8 +146,12 @@ export function stepTable(explorer: Explorer): Table {
   const { run, step, at } = explorer;
   const found = isChange(explorer) ? comparing.change : explorer.values;
   if (!step || !found || found.name !== step.name) return { heads: [], rows: [] };
-  const near = (k: number, from: number, n: number, most: number): number => Math.max(0, Math.min(k - from - Math.floor(most / 2), n - most));
-  const [top, left] = [near(at[0] ?? 0, found.top, found.rows, ROWS), near(at[1] ?? 0, found.left, found.columns, COLUMNS)];
+  const near = (k: number, from: number, n: number, most: number): number =>
+    Math.max(0, Math.min(k - from - Math.floor(most / 2), n - most));
+  const [top, left] = [
+    near(at[0] ?? 0, found.top, found.rows, ROWS),
+    near(at[1] ?? 0, found.left, found.columns, COLUMNS),
+  ];
   return cells(run, step, found, top, left, ROWS, COLUMNS);
 }
 

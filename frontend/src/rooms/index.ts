@@ -2,7 +2,6 @@
 
 import type { Component } from "svelte";
 import { ROOMS, type Room } from "../lib/address";
-import { hasGates, hasHeads } from "../lib/families";
 import { isKept } from "../lib/kept";
 import type { ModelInfo } from "../lib/types";
 import Dissect from "./Dissect.svelte";
@@ -18,7 +17,7 @@ interface Opened {
 }
 
 export const OPENED: Partial<Record<Room, Opened>> = {
-  heads: { title: (model) => (hasHeads(model) ? "Heads" : hasGates(model) ? "Gates" : ""), component: Heads },
+  heads: { title: (model) => (model.heads ? "Heads" : model.gates ? "Gates" : ""), component: Heads },
   dissect: { title: () => "Dissect", component: Dissect },
   words: { title: (model) => (model.tokenizer === null ? "" : "Words"), component: Words },
   ledger: { title: () => "Ledger", component: Ledger },

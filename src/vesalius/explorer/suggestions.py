@@ -3,6 +3,7 @@
 from typing import Any
 
 from vesalius.data.examples import shelf
+from vesalius.equations.parameters import LSTM, Elman
 from vesalius.errors import VesaliusError
 from vesalius.explorer.reading import maskable
 from vesalius.explorer.uploads import accepted
@@ -12,6 +13,11 @@ from vesalius.model import Model
 BEGINS = {"vit": 4, "igpt": 4}
 """Examples to begin with, by specimen, where not the first: ones that it gets right without being
 quite sure. They are numbers of the part of the corpus that training held out."""
+
+MEMORY = ((LSTM, "c"), (Elman, "h"))
+"""Recurrent layers whose gates the page can show, with the state that is their memory."""
+BOXES = dict.fromkeys(("q", "k", "v", "mu", "P"), "A") | {"F": "D"}
+"""Steps inside a box of a figure, by the step that the box gives."""
 
 TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
 """What a page begins with: any text, one to fill, and one that fills a window."""
@@ -37,6 +43,9 @@ def offered(model: Model) -> dict[str, Any]:
         "corpus": "",
         "begins": None,
         "more": 0,
+        "heads": "M" in model.config.symbols(),
+        "gates": _memory(model),
+        "boxes": BOXES,
     }
     if reads != "text":
         try:
@@ -49,6 +58,13 @@ def offered(model: Model) -> dict[str, Any]:
         told["begins"] = wanted if wanted in numbers else next(iter(numbers), None)
         told |= {"corpus": found.corpus, "more": found.count}
     return told
+
+
+def _memory(model: Model) -> str:
+    """Which state the gates of a recurrent network write to; empty where there are none to show."""
+    if not family_of(model.config).carries_state:
+        return ""
+    return next((state for kind, state in MEMORY if isinstance(model.parameters.Phi[0], kind)), "")
 
 
 def _begun(model: Model) -> tuple[str, str]:
