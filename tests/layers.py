@@ -22,7 +22,7 @@ LAYERS = [
     {"models", "checkpoints.naming"},
     {"families"},
     {"equations", "specimens"},
-    {"views", "arguments", "machine", "properties", "cancellation", "plugins", "preparation"},
+    {"views", "arguments", "machine", "preparation", "families.plugins"},
     {"errors"},
 ]
 

@@ -43,8 +43,8 @@ from vesalius.families import HUB_NAMES, configuration, family_of
 from vesalius.families.config import Config, Setting
 from vesalius.families.costs import leaves
 from vesalius.machine import parallel_map, warn_once
+from vesalius.machine.properties import cached_property
 from vesalius.preparation import Preparation
-from vesalius.properties import cached_property
 from vesalius.tokenizers import Tokenizer, read_tokenizer
 from vesalius.tokenizers.kinds import END_OF_TEXT
 from vesalius.tokenizers.reading import SETTINGS

@@ -8,7 +8,7 @@ import pytest
 import vesalius as vs
 from vesalius.analyses import long_traces
 from vesalius.analyses.long_traces import LongTrace
-from vesalius.cancellation import cancelled_by
+from vesalius.machine.cancellation import cancelled_by
 
 TEXTS = {
     "gpt": "He shook his head and said to the",

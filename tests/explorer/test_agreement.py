@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import vesalius as vs
-from vesalius.cancellation import cancelled_by
 from vesalius.equations import Step, Steps
 from vesalius.explorer import agreement
 from vesalius.explorer.catalogue import Catalogue
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.runs import Runs
 from vesalius.explorer.streaming import Stop, Stopped
+from vesalius.machine.cancellation import cancelled_by
 
 TEXTS = {
     "gpt": Asked(text="He shook his"),

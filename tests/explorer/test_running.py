@@ -14,7 +14,6 @@ import pytest
 from explorer.conftest import SECONDS
 
 import vesalius as vs
-from vesalius.cancellation import cancelled_by
 from vesalius.errors import SequenceTooLong
 from vesalius.explorer import reading
 from vesalius.explorer.answers import summary
@@ -24,6 +23,7 @@ from vesalius.explorer.running import Wanted, _failed
 from vesalius.explorer.runs import Runs
 from vesalius.explorer.streaming import Events, attended
 from vesalius.generation.sampling import Draw, Sampling
+from vesalius.machine.cancellation import cancelled_by
 from vesalius.traces.trace import Trace
 
 TEXT = "He shook his"

@@ -16,7 +16,7 @@ from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.equations.tracing import name
 from vesalius.errors import UnknownStep, WrongLength
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 from vesalius.traces.edits.selection import by, token_axis
 from vesalius.traces.edits.values import Edit, from_trace
 from vesalius.traces.graph import arrayed

@@ -20,8 +20,8 @@ from vesalius.equations.parameters import Array
 from vesalius.errors import ImpossibleSetting, WrongKind
 from vesalius.families import family_of
 from vesalius.generation.quantisation import rounded
+from vesalius.machine.properties import cached_property
 from vesalius.model import Model, ModelLike, loaded
-from vesalius.properties import cached_property
 from vesalius.traces.dissection import dissect
 from vesalius.traces.edits.values import EditLike
 from vesalius.views import pictures

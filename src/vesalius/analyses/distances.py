@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from vesalius.analyses.alignment import Alignment
-from vesalius.cancellation import check
 from vesalius.equations.activations import log_softmax
 from vesalius.equations.parameters import Array, arrays
+from vesalius.machine.cancellation import check
 from vesalius.model import Model
 from vesalius.traces.trace import Trace
 

@@ -16,8 +16,8 @@ from vesalius.equations import Step
 from vesalius.equations.parameters import Array
 from vesalius.errors import UnknownStep, WrongKind, nearest
 from vesalius.machine import require
+from vesalius.machine.properties import cached_property
 from vesalius.model import ModelLike, loaded
-from vesalius.properties import cached_property
 from vesalius.traces.dissection import dissect
 from vesalius.traces.trace import Trace
 from vesalius.views import pictures

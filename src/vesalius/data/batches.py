@@ -15,7 +15,7 @@ from numpy import ndarray as Array
 from numpy.random import Generator
 
 from vesalius.errors import UnusableData
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 
 TRAINING, VALIDATION = 1, 2  # ends of random keys; without an end, the key is that of the shuffling
 

@@ -25,8 +25,8 @@ from vesalius.data.batches import Batch, TwoParts, generator
 from vesalius.data.masking import IGNORED, even_masks, masked_count
 from vesalius.data.pictures import SUFFIXES, from_bytes, read_picture
 from vesalius.errors import BrokenFile, EmptyCorpus, ImpossibleSetting, UnusableData, WrongLength
+from vesalius.machine.properties import cached_property
 from vesalius.preparation import Scaling
-from vesalius.properties import cached_property
 
 IDX_IMAGES, IDX_LABELS = b"\0\0\x08\x03", b"\0\0\x08\x01"  # bytes in three axes, and in one
 PIECE = 2**20  # bytes of a file at once

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy import ndarray as Array
 
 from vesalius.data.timelines import Timeline, Windows, brief
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ from vesalius.errors import (
     WrongLength,
     nearest,
 )
+from vesalius.machine.properties import cached_property
 from vesalius.preparation import Scaling
-from vesalius.properties import cached_property
 
 TIMES = ("date", "datetime", "ds", "time", "timestamp", "year", "")
 """What a first column of times is called, whatever it holds; pandas calls its index nothing."""

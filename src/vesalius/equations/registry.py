@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from vesalius.cancellation import check
 from vesalius.equations import errata
 from vesalius.equations.glossary import GLOSSARY, IN_PLACE, KNOWN_AS, WRITTEN_AS
 from vesalius.equations.rules import Rule
 from vesalius.equations.tracing import tracer
 from vesalius.errors import UnknownEquation, nearest
-from vesalius.properties import cached_property
+from vesalius.machine.cancellation import check
+from vesalius.machine.properties import cached_property
 
 P = ParamSpec("P")
 R = TypeVar("R")

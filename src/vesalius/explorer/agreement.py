@@ -18,7 +18,6 @@ import numpy as np
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from vesalius import cancellation
 from vesalius.capabilities import predicts_next
 from vesalius.equations.parameters import Array
 from vesalius.errors import WrongKind
@@ -26,6 +25,7 @@ from vesalius.explorer.answers import ASK, once
 from vesalius.explorer.results import told
 from vesalius.explorer.runs import Run, Runs
 from vesalius.families import family_of
+from vesalius.machine import cancellation
 from vesalius.model import Model, load
 from vesalius.verification.agreement import TOLERANCE
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from vesalius import equations as eq
-from vesalius.cancellation import check
 from vesalius.checkpoints import naming
 from vesalius.counting import count
 from vesalius.errors import UnknownModel, VesaliusError, nearest
 from vesalius.explorer.suggestions import offered
 from vesalius.families import family_of
 from vesalius.figures import parts_of
+from vesalius.machine.cancellation import check
 from vesalius.model import Model, load
 from vesalius.specimens import card, specimens
 from vesalius.training.callbacks import METRICS

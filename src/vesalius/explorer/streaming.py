@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vesalius.cancellation import cancelled_by
 from vesalius.errors import VesaliusError
+from vesalius.machine.cancellation import cancelled_by
 
 Tell = Callable[[str, Any], None]
 """Sends an event by its name, with JSON."""

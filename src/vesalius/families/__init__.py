@@ -25,7 +25,7 @@ from vesalius.families import (
 from vesalius.families.config import Config, Setting
 from vesalius.families.family import Family as Family
 from vesalius.families.family import Size
-from vesalius.plugins import with_added
+from vesalius.families.plugins import with_added
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

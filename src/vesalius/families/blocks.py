@@ -12,7 +12,7 @@ from vesalius.errors import ImpossibleSetting
 from vesalius.families.activations import ACTIVATIONS
 from vesalius.families.config import Config, setting
 from vesalius.families.costs import Component, Memory, Operation
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 
 POSITIONS = ("learned", "sinusoidal")
 ORDERS = {1: "post", 2: "pre"}

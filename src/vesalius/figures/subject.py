@@ -12,7 +12,7 @@ from typing import Any
 from vesalius.families import family_of, shapes
 from vesalius.families.config import Config
 from vesalius.families.family import Family, OwnConfig
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 from vesalius.traces.trace import Trace
 
 LETTERS = {

@@ -13,7 +13,7 @@ from numpy import ndarray as Array
 
 from vesalius import arguments
 from vesalius.errors import ImpossibleSetting
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 from vesalius.tokenizers import Tokenizer
 
 Logits = Float[Array, " V"]

@@ -9,7 +9,7 @@ imports rows alone.
 from functools import cache
 
 from vesalius.errors import UnknownSetting, nearest
-from vesalius.plugins import with_added
+from vesalius.families.plugins import with_added
 from vesalius.tasks import answering, forecasting, images, labelling, language, series, tagging
 from vesalius.tasks.task import Task as Task
 

@@ -16,7 +16,7 @@ from typing import Any
 from vesalius import arguments
 from vesalius.checkpoints.plain import replacing
 from vesalius.errors import NotInVocabulary, TokenOutOfRange, VesaliusError, WrongKind
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 from vesalius.tokenizers.kinds import END_OF_TEXT, FRAME
 from vesalius.tokenizers.panics import require_failure, silenced
 from vesalius.views.shown import counted

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from vesalius.cancellation import check
 from vesalius.equations import Step, Steps
 from vesalius.equations.parameters import Array
 from vesalius.equations.references import SEGMENTS, Operand
 from vesalius.equations.rules import Rule
 from vesalius.errors import UnknownStep, WrongKind, nearest
+from vesalius.machine.cancellation import check
+from vesalius.machine.properties import cached_property
 from vesalius.model import Model
-from vesalius.properties import cached_property
 
 
 class Graph:

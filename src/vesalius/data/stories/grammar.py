@@ -18,7 +18,7 @@ from numpy import ndarray as Array
 from vesalius.data.stories.graph import graph
 from vesalius.data.stories.notation import END, Slot, Word, read_rules, read_table, read_words
 from vesalius.errors import ImpossibleContext, UnusableGrammar
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 
 STOP = "."
 """The word that ends a sentence."""

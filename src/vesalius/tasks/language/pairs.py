@@ -15,7 +15,7 @@ from vesalius.data.batches import Batch, generator
 from vesalius.data.masking import mask_tokens
 from vesalius.data.tokens import Tokens
 from vesalius.errors import EmptyCorpus, ImpossibleSetting, WrongKind
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 from vesalius.tokenizers import Tokenizer
 
 VALIDATION = 0x5EA1ED  # a key of its own, apart from all steps

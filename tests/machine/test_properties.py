@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from vesalius.properties import cached_property
+from vesalius.machine.properties import cached_property
 
 
 class Slow:
