@@ -9,17 +9,17 @@ import sys
 import pytest
 
 from vesalius.checkpoints.plain import contents
-from vesalius.data.answers import read_questions
 from vesalius.data.arrays import read_arrays
 from vesalius.data.images import read_images
 from vesalius.data.pictures import read_picture
 from vesalius.data.series import read_series
 from vesalius.data.tables import read_table
-from vesalius.data.tagging import read_tagged
 from vesalius.data.texts import read_texts
 from vesalius.data.timelines import read_timeline
 from vesalius.errors import BrokenFile
-from vesalius.finetuning.kinds import kinds_of
+from vesalius.tasks.answering.data import read_questions
+from vesalius.tasks.kinds import kinds_of
+from vesalius.tasks.tagging.data import read_tagged
 from vesalius.tokenizers import read_texts as read_portions
 from vesalius.training.recipe import read_recipe
 

@@ -17,13 +17,13 @@ from strategies import filled, small
 
 from fuzz.mutating import CELLS, bytes_changed, json_changed, lines_changed
 from vesalius.data import tokens
-from vesalius.data.answers import read_questions
-from vesalius.data.labelled import read_labelled
 from vesalius.data.series import read_tables
-from vesalius.data.settings import LabelledData
-from vesalius.data.tagging import read_tagged
+from vesalius.data.tables import read_table
 from vesalius.data.texts import read_texts
 from vesalius.data.timelines import read_timeline
+from vesalius.tasks.answering.data import read_questions
+from vesalius.tasks.labelling.data import LabelledData, read_labelled
+from vesalius.tasks.tagging.data import read_tagged
 from vesalius.tokenizers import train_byte_pairs, train_word_pieces
 
 Case = Callable[[], object]
@@ -109,7 +109,7 @@ class Tables:
             separator=random.choice(("|", ",", "ab")),
         )
         names, role = random.choice((None, None, ["dry", "wet"])), random.choice((None, "train"))
-        return lambda: read_labelled(str(file), settings, kind, names, role)
+        return lambda: read_labelled(read_table(file), settings, kind, names, role)
 
     def _tagged(self, random: Random, place: Path) -> Case:
         text = TAGGED if random.random() < 0.6 else TAGGED.replace("\t", " ")

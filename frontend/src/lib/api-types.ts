@@ -33,6 +33,8 @@ export interface ModelInfo extends ModelName {
   text: string;
   second: string;
   symbols: Record<string, unknown>;
+  /** The LaTeX of equations that this model computes with other functions than the paper's. */
+  formulas: Record<string, string>;
   figures: Drawable[];
   count: ModelInfoCount;
   reads: "text" | "pixels" | "images" | "series";

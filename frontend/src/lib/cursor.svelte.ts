@@ -24,7 +24,10 @@ export abstract class Cursor extends Computed {
   private sources = new Stage<Shares>();
 
   get equation(): Equation | null {
-    return this.step ? (this.equations[this.step.equation] ?? null) : null;
+    const found = this.step && this.equations[this.step.equation];
+    if (!found) return null;
+    const latex = this.model?.formulas[found.name];
+    return latex ? { ...found, latex } : found;
   }
 
   get layer(): number {

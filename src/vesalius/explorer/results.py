@@ -1,6 +1,7 @@
 """What the page is told of a run: JSON of the library's own results, and nothing else."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,11 @@ from vesalius.explorer.training import UnknownTraining
 from vesalius.explorer.uploads import UnknownUpload
 from vesalius.families import family_of
 from vesalius.generation.sampling import Draw, Sampling
+from vesalius.model import Model
 from vesalius.tasks.language.filling import MASK
 from vesalius.traces.steps import ATTENTION
 from vesalius.traces.trace import Trace
 
-CUT = ("P", "D")
-"""Steps that a cut sets to zero: a head, a feedforward network."""
-WITHIN = {"C_bar": "D", "F": "D", "D": "D"}
-"""What stands inside a feedforward network."""
 MISSING = (UnknownModel, UnknownPart, UnknownRun, UnknownStep, UnknownTraining, UnknownUpload)
 """Errors about a thing that is not there."""
 OUTPUTS = ("Z", "Y_hat", "z", "y_hat", "z_C", "y_hat_C", "Omega_hat")
@@ -65,7 +63,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
     found = attribute(trace, *_wanted(run, target))
     row, here = word_of(run, target), _place(run, target, position)
     listed = vocabulary(run, "", 12, position)
-    tokens = trace.tokens()
+    tokens, cuts = trace.tokens(), cuts_of(trace.model)
     return {
         "id": run.key,
         "clean": run.clean,
@@ -99,7 +97,7 @@ def summary(run: Run, word: int | None, position: int | None) -> dict[str, Any]:
         "precise": found.precise,
         "layers": trace.graph.layers,
         "long": isinstance(trace, LongTrace),
-        "steps": [_step(step, len(tokens)) for step in trace.steps],
+        "steps": [_step(step, len(tokens), cuts) for step in trace.steps],
         "milliseconds": run.milliseconds,
         "again": run.again,
         "dtype": trace.model.dtype,
@@ -221,7 +219,7 @@ def name_of(run: Run, step: str, row: int) -> str:
     return tokenizer.piece(row) if tokenizer and words(trace) else str(row)
 
 
-def _step(step: Step, n: int) -> dict[str, Any]:
+def _step(step: Step, n: int, cuts: Mapping[str, str]) -> dict[str, Any]:
     """A step of a run of n tokens."""
     rows, columns = axes(step, n)
     kind = "score" if step.symbol in ATTENTION else "output" if step.symbol in OUTPUTS else "state"
@@ -234,7 +232,7 @@ def _step(step: Step, n: int) -> dict[str, Any]:
         "rows": rows,
         "columns": columns,
         "kind": kind,
-        "cut": _cut(step),
+        "cut": _cut(step, cuts),
     }
 
 
@@ -250,18 +248,24 @@ def axes(step: Step, n: int) -> tuple[str, str]:
     return ("vocabulary" if vocabulary else ""), columns
 
 
-def _cut(step: Step) -> str:
+def cuts_of(model: Model) -> dict[str, str]:
+    """What a cut at a step sets to zero, by the step's symbol: a head or a feedforward network."""
+    return {row.symbol: row.cut for row in family_of(model.config).steps(model.config) if row.cut}
+
+
+def _cut(step: Step, cuts: Mapping[str, str]) -> str:
     """The step that a cut here sets to zero: the head or the network that this one is part of."""
     place = step.place
-    if "head" in place:
-        return f"P[{place['layer']},{place['head']}]"
-    return f"{WITHIN[step.symbol]}[{place['layer']}]" if step.symbol in WITHIN else ""
+    name = cuts.get(step.symbol, "").replace("[l", f"[{place.get('layer')}")
+    return name.replace(",m]", f",{place.get('head')}]")
 
 
 def cuttable(run: Run, layer: int) -> list[str]:
     """The heads and the network of a layer."""
-    steps = (step for step in run.trace.steps if step.symbol in CUT)
-    return [step.name for step in steps if step.place.get("layer") == layer]
+    assert run.trace.model is not None
+    cuts = cuts_of(run.trace.model)
+    here = (step for step in run.trace.steps if step.place.get("layer") == layer)
+    return [step.name for step in here if _cut(step, cuts) == step.name]
 
 
 def effect(run: Run, name: str, word: int | None, position: int | None) -> dict[str, Any]:

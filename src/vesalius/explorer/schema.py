@@ -42,6 +42,8 @@ class ModelInfo(ModelName):
     """What to begin with, and the other text of a pair."""
     second: str
     symbols: dict[str, object]
+    formulas: dict[str, str]
+    """The LaTeX of equations that this model computes with other functions than the paper's."""
     figures: list[Drawable]
     count: ModelInfoCount
     reads: Literal["text", "pixels", "images", "series"]

@@ -16,8 +16,6 @@ quite sure. They are numbers of the part of the corpus that training held out.""
 
 MEMORY = ((LSTM, "c"), (Elman, "h"))
 """Recurrent layers whose gates the page can show, with the state that is their memory."""
-BOXES = dict.fromkeys(("q", "k", "v", "mu", "P"), "A") | {"F": "D"}
-"""Steps inside a box of a figure, by the step that the box gives."""
 
 TEXT, MASKED, LONGER = "He shook his", "He shook his [MASK].", "He shook his head and said to the"
 """What a page begins with: any text, one to fill, and one that fills a window."""
@@ -43,9 +41,9 @@ def offered(model: Model) -> dict[str, Any]:
         "corpus": "",
         "begins": None,
         "more": 0,
-        "heads": "M" in model.config.symbols(),
+        "heads": model.config.attends,
         "gates": _memory(model),
-        "boxes": BOXES,
+        "boxes": _boxes(model),
     }
     if reads != "text":
         try:
@@ -58,6 +56,12 @@ def offered(model: Model) -> dict[str, Any]:
         told["begins"] = wanted if wanted in numbers else next(iter(numbers), None)
         told |= {"corpus": found.corpus, "more": found.count}
     return told
+
+
+def _boxes(model: Model) -> dict[str, str]:
+    """Steps inside a box of a figure, by their symbols, and the step that the box gives."""
+    rows = family_of(model.config).steps(model.config)
+    return {row.symbol: row.within.partition("[")[0] for row in rows if row.within}
 
 
 def _memory(model: Model) -> str:
