@@ -48,12 +48,15 @@ class Watch:
         elif event in CHANGES or (
             event == "open" and isinstance(details[2], int) and details[2] & _WRITING
         ):
-            self._require_inside(event, details[0])
+            folder = details[1] if event in ("os.remove", "os.rmdir") else -1
+            self._require_inside(event, details[0], folder)
 
-    def _require_inside(self, event: str, name: Any) -> None:
+    def _require_inside(self, event: str, name: Any, folder: int = -1) -> None:
+        """``folder`` is an open one that the name is in; by default that of the process."""
         if isinstance(name, int):
             return
-        path = os.path.realpath(os.fsdecode(name))
+        inside = f"/proc/self/fd/{folder}" if folder >= 0 else ""
+        path = os.path.realpath(os.path.join(inside, os.fsdecode(name)))
         if not path.startswith((self.folder, os.devnull)):
             self.seen.append(f"{event} {path!r:.300}")
 
