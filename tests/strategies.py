@@ -169,7 +169,7 @@ IDS = [3, 1, 4, 1, 5]
 def given_to(config):
     """Something that a model of any family can read: token ids, an image or a series."""
     if family_of(config).reads in ("text", "pixels"):
-        return IDS[: getattr(config, "context", None)]
+        return IDS[: config.context]
     return np.random.default_rng(1).normal(size=family_of(config).input_shape(config))
 
 

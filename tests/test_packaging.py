@@ -72,7 +72,7 @@ def test_a_wheel_holds_the_licence_and_the_notice_of_its_pictures(tmp_path):
     with zipfile.ZipFile(built) as wheel:
         notices = [name for name in wheel.namelist() if ".dist-info/licenses/" in name]
         texts = {name.rpartition("/")[2]: wheel.read(name).decode() for name in notices}
-        pictures = [name for name in wheel.namelist() if "/data/examples/" in name]
+        pictures = [name for name in wheel.namelist() if "/data/packed/" in name]
     assert "Apache License" in texts["LICENSE"]
     for name in pictures:
         assert "permission notice shall be included" in texts[Path(name).stem + ".txt"]

@@ -16,6 +16,7 @@ from vesalius.equations import REGISTRY
 from vesalius.errors import CannotBePickled
 from vesalius.families import FAMILIES
 from vesalius.models.activations import ACTIVATIONS
+from vesalius.traces.trace import Trace
 
 
 def sent(value):
@@ -54,7 +55,7 @@ def test_every_result_arrives_with_all_that_it_says(name):
     arrived = sent(result)
     assert type(arrived) is type(result)
     assert told(arrived) == told(result)
-    for step in result if isinstance(result, vs.traces.Trace) else ():
+    for step in result if isinstance(result, Trace) else ():
         assert np.array_equal(arrived[step], result[step])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 from processes import is_complaint, shown, vesalius
@@ -200,7 +201,7 @@ def test_dissect_reads_images_and_series_from_files(tmp_path):
 
 
 def test_verify_says_that_all_agrees(gpt2):
-    assert "All 35 steps agree." in shown("verify", gpt2, "--against", "transformers")
+    assert re.search(r"All \d+ steps agree\.", shown("verify", gpt2, "--against", "transformers"))
     found = json.loads(shown("verify", gpt2, "--json"))
     assert found["agrees"] is True
     assert found["first_divergence"] is None

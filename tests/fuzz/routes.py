@@ -8,6 +8,7 @@ import json
 import re
 import typing
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -90,6 +91,7 @@ class Routes:
         catalogue.checkpoint = trainings.entry
         self.app = application(catalogue, folder, trainings)
         self.sessions, self.loop = Sessions(), asyncio.new_event_loop()
+        self.thread = ThreadPoolExecutor(1)  # a test's own thread may have a loop already
         guard = Guard(self.app, PORT, self.sessions, SECONDS)
         self.config = configured(guard, SECONDS)
         self.config.timeout_keep_alive = 0
@@ -125,11 +127,15 @@ class Routes:
     def request(self, method: str, path: str, body: bytes = b"") -> bytes:
         head = self._head(method, path) + "content-type: application/json\r\n"
         head += f"content-length: {len(body)}\r\n\r\n"
-        return self.loop.run_until_complete(self._send([head.encode() + body]))
+        return self._answer([head.encode() + body])
 
     def _head(self, method: str, path: str) -> str:
         key = f"{HEADER}: {self.sessions.key}\r\nconnection: close\r\n"
         return f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{PORT}\r\n{key}"
+
+    def _answer(self, parts: list[bytes], leaves: bool = False) -> bytes:
+        sent = self._send(parts, leaves)
+        return self.thread.submit(self.loop.run_until_complete, sent).result()
 
     async def _send(self, parts: list[bytes], leaves: bool = False) -> bytes:
         """The answer to bytes that come in parts; who sends them may leave before it is there."""
@@ -175,7 +181,7 @@ class Routes:
         def asked() -> None:
             for one in before:
                 self.request("POST", "/api/runs", json.dumps(one).encode())
-            answer = self.loop.run_until_complete(self._send(parts, leaves))
+            answer = self._answer(parts, leaves)
             status = int(answer[9:12]) if answer else 0
             if status >= 500:
                 raise Finding(f"{status} to {method} {route.path}: {answer[-300:]!r}")

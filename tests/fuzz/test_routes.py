@@ -19,6 +19,7 @@ def routes(tmp_path_factory):
             patch.setattr(module, name, getattr(module, name))  # so that it is what it was again
         found = Routes(tmp_path_factory.mktemp("routes"))
         yield found
+        found.thread.shutdown()
         found.loop.close()
 
 

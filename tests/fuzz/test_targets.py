@@ -3,6 +3,7 @@
 import gzip
 import io
 import pickle
+import shutil
 import struct
 import zipfile
 import zlib
@@ -69,6 +70,9 @@ def test_the_watch_sees_what_must_not_happen(tmp_path, watch, capfd):
         watch.run(bad)
     with pytest.raises(watching.Finding, match=r"/elsewhere"):
         watch.run(lambda: (tmp_path.parents[2] / "elsewhere").unlink(missing_ok=True))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").write_text("")
+    watch.run(lambda: shutil.rmtree(tmp_path / "a"))  # which names files by their open folder
     with pytest.raises(watching.Finding, match="printed b'panicked"):
         watch.run(lambda: __import__("os").write(2, b"panicked"))
     with pytest.raises(watching.Finding, match=r"os\.system"):

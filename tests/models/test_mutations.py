@@ -32,12 +32,12 @@ def test_without_a_mistake_nothing_diverges(family):
 def test_a_wrong_gelu_is_found_out(monkeypatch):
     tanh_form = networks.ACTIVATIONS["gelu_tanh"]
     monkeypatch.setitem(networks.ACTIVATIONS, "gelu", tanh_form)
-    assert first_divergence(small("bert")) == "D[1]"
+    assert first_divergence(small("bert")) == "F[1]"
 
 
 def test_a_wrong_gelu_in_the_equations_is_found_out(monkeypatch):
     monkeypatch.setitem(activations.ACTIVATIONS, "gelu", activations.gelu_tanh)
-    assert first_divergence(small("bert")) == "D[1]"
+    assert first_divergence(small("bert")) == "F[1]"
 
 
 def test_a_wrong_gelu_in_the_mlm_head_alone_is_found_out(monkeypatch):
@@ -48,7 +48,7 @@ def test_a_wrong_gelu_in_the_mlm_head_alone_is_found_out(monkeypatch):
         self.activation = networks.ACTIVATIONS["gelu_tanh"]
 
     monkeypatch.setattr(bert.MaskedHead, "__init__", init)
-    assert first_divergence(small("bert")) == "Z"
+    assert first_divergence(small("bert")) == "H_M"
 
 
 def test_scores_that_are_not_scaled_are_found_out(monkeypatch):
@@ -59,13 +59,13 @@ def test_scores_that_are_not_scaled_are_found_out(monkeypatch):
 
     monkeypatch.setattr(blocks.F, "scaled_dot_product_attention", wrong)
     for family in ("gpt2", "transformer", "bert", "vit", "tst"):
-        assert first_divergence(small(family)) == "A[1]"
+        assert first_divergence(small(family)) == "P[1,1]"
 
 
 def test_scores_that_are_not_scaled_in_the_equations_are_found_out(monkeypatch):
     right = attention.attention_scores
     monkeypatch.setattr(attention, "attention_scores", lambda q, k, S, scale: right(q, k, S))
-    assert first_divergence(small("gpt2")) == "A[1]"
+    assert first_divergence(small("gpt2")) == "mu[1,1]"
 
 
 def test_a_scale_by_the_width_of_the_values_is_found_out(monkeypatch):
@@ -76,7 +76,7 @@ def test_a_scale_by_the_width_of_the_values_is_found_out(monkeypatch):
 
     monkeypatch.setattr(blocks.F, "scaled_dot_product_attention", wrong)
     assert first_divergence(small("gpt2")) is None
-    assert first_divergence(small("gpt2", key=3)) == "A[1]"
+    assert first_divergence(small("gpt2", key=3)) == "P[1,1]"
 
 
 def test_a_causal_mask_that_is_forgotten_is_found_out(monkeypatch):
@@ -86,7 +86,7 @@ def test_a_causal_mask_that_is_forgotten_is_found_out(monkeypatch):
         return right(*qkv, **settings)
 
     monkeypatch.setattr(blocks.F, "scaled_dot_product_attention", wrong)
-    assert first_divergence(small("gpt2")) == "A[1]"
+    assert first_divergence(small("gpt2")) == "P[1,1]"
     assert first_divergence(small("bert")) is None
 
 
@@ -118,7 +118,7 @@ def test_a_state_that_is_not_carried_is_found_out(monkeypatch):
 @pytest.mark.parametrize(
     ("family", "step"),
     # Attention reads H[0] as it is in variant 1 and normalised in variant 2.
-    [("transformer", "q[1,1]"), ("gpt2", "q[1,1]"), ("bert", "q[1,1]"), ("vit", "q[1,1]")],
+    [("transformer", "q[1,1]"), ("gpt2", "H_bar[1]"), ("bert", "q[1,1]"), ("vit", "H_bar[1]")],
 )
 def test_the_other_variant_is_found_out(monkeypatch, family, step):
     right = blocks.Block.__init__
@@ -134,7 +134,7 @@ def test_the_other_variant_is_found_out(monkeypatch, family, step):
 @pytest.mark.parametrize(
     ("family", "wrong", "step"),
     # BERT's is 1e-12; in variant 1 the feedforward network is the first to read a normalisation.
-    [("bert", 1e-5, "D[1]"), ("gpt2", 1e-12, "q[1,1]"), ("vit", 1e-6, "q[1,1]")],
+    [("bert", 1e-5, "H[0]"), ("gpt2", 1e-12, "H_bar[1]"), ("vit", 1e-6, "H_bar[1]")],
 )
 def test_a_wrong_epsilon_is_found_out(monkeypatch, family, wrong, step):
     monkeypatch.setattr(
@@ -151,7 +151,7 @@ def test_a_final_normalisation_that_is_missing_is_found_out(monkeypatch):
         self.norm.register_forward_hook(lambda _module, inputs, _output: inputs[0])
 
     monkeypatch.setattr(transformer.TransformerNetwork, "__init__", init)
-    assert first_divergence(small("gpt2")) == "Z"
+    assert first_divergence(small("gpt2")) == "H_e"
 
 
 def test_a_final_normalisation_that_is_missing_in_the_equations_is_found_out(monkeypatch):

@@ -92,7 +92,7 @@ def test_every_step_can_be_drawn(family):
     config = small(family)
     rng = np.random.default_rng(1)
     given = {"vit": (6, 6, 3), "tst": (4, 5)}.get(family)
-    given = [3, 1, 4, 1][: getattr(config, "context", 4)] if given is None else rng.random(given)
+    given = [3, 1, 4, 1][: config.context or 4] if given is None else rng.random(given)
     trace = dissect(filled(config), given)
     shown = [grid(one, trace.tokens(), 80) for one in trace.steps]
     assert max(len(line) for lines in shown for line in lines) <= 80

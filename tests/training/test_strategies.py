@@ -122,9 +122,7 @@ def given_to(config):
     """Something that a network of any family can read."""
     reads, random = family_of(config).reads, torch.Generator().manual_seed(0)
     if reads in ("text", "pixels"):
-        return torch.randint(
-            config.vocabulary, (3, getattr(config, "context", 6)), generator=random
-        )
+        return torch.randint(config.vocabulary, (3, config.context or 6), generator=random)
     shape = family_of(config).input_shape(config)
     return torch.randn(3, *reversed(shape), generator=random, dtype=torch.float64)
 

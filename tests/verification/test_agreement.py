@@ -221,5 +221,5 @@ def test_a_network_that_differs_in_one_weight_is_found_out(monkeypatch):
 
     monkeypatch.setattr(Model, "network", property(wrong))
     found = verify(filled(small("gpt2"))).first_divergence
-    assert (found.step, found.peer) == ("D[2]", "network")
+    assert (found.step, found.peer) == ("F[2]", "network")
     assert found.distance["float64"] > 1e-6

@@ -100,7 +100,7 @@ def test_reprs_name_what_people_ask_for(results):
     assert repr(results["Count"]).startswith("gpt2: 124,439,808 parameters, E + Λ + Ξₑ + Φ\n")
     assert "Φ   transformer           85,054,464   68.3%" in repr(results["Count"])
     assert "291,648,307,200 operations forward" in repr(results["Cost"])
-    assert repr(results["Verification"]).startswith("All 19 steps agree.\n  float32: ")
+    assert repr(results["Verification"]).startswith("All 39 steps agree.\n  float32: ")
     assert repr(results["Generation"]).startswith(
         "Generation: 5 tokens after 'a <', ended by length"
     )

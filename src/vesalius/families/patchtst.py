@@ -120,7 +120,7 @@ def activation_memory(config: PatchTSTConfig) -> list[Memory]:
 
 
 def steps(config: PatchTSTConfig) -> tuple[Step, ...]:
-    gain = (after("Omega_bar", "instance_norm"), after("Y_u", "instance_norm", call=1))
+    gain = (after("Omega_bar", "instance_norm", call=0), after("Y_u", "instance_norm", call=1))
     return (
         after("mu_r", "mean", "flat"),
         after("sigma_r", "deviation", "flat"),

@@ -19,8 +19,8 @@ class Tap:
     """Whether the step is what the module is given."""
     view: str = "columns"
     """How the paper sees the tensor: columns, heads, transposed or flat; scores are computed."""
-    call: int = 0
-    """Which call of the module, where there are several."""
+    call: int | None = None
+    """Which call of the module, where there are several, counted from zero."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Step:
         return self.name.partition("[")[0]
 
 
-def after(name: str, module: str, view: str = "columns", call: int = 0) -> Step:
+def after(name: str, module: str, view: str = "columns", call: int | None = None) -> Step:
     """A step that a module gives."""
     return Step(name, Tap(module, view=view, call=call))
 

@@ -52,7 +52,7 @@ def recipe_file(name: str | Path) -> Path:
         return recipes()[str(name)].file
     if str(name) and os.path.isdir(path):  # Path's own raises for names that no file can have
         raise BrokenFile(f"{path} is a folder; expected a recipe's TOML file")
-    if os.path.exists(path):
+    if str(name) and os.path.exists(path):
         return path
     raise UnknownRecipe(
         f"there is no file {str(name)!r}, and no recipe of this name; "

@@ -71,11 +71,11 @@ def watch(model: Model, trace: Trace, real: Array | None = None) -> dict[str, Wa
 
 def observe(model: Model, given: Array) -> dict[str, Array]:
     """The steps that a model's network computes from an input, with its fused kernels."""
-    kept = _Recorded()
-    with torch.no_grad(), _tapped(model, model.network, kept) as stack:
+    kept, network = _Recorded(), model.network
+    with torch.no_grad(), _tapped(model, network, kept) as stack:
         if model.config.attends:
             stack.enter_context(_Attention(kept, fused=True))
-        _outputs(model, results(model.network, batch_of(model, given)), kept)
+        _outputs(model, results(network, batch_of(model, given)), kept)
     return kept.values
 
 
@@ -192,7 +192,7 @@ def _hooks(model: Model, network: nn.Module, kept: _Kept) -> Iterator[Any]:
                 else (partial(_keep, kept, name, VIEWS[tap.view]))
             )
             module = network.get_submodule(tap.module.format(l=l))
-            yield _hook(module, _only(tap.call, keep) if tap.call else keep, tap.before)
+            yield _hook(module, keep if tap.call is None else _only(tap.call, keep), tap.before)
 
 
 VIEWS: dict[str, View] = {"columns": columns, "transposed": torch.t, "flat": torch.flatten}
