@@ -192,7 +192,7 @@ def named_files(page):
             yield name.removeprefix("vesalius.").replace(".", "/")
 
 
-ELSEWHERE = {"convert_hf_to_gguf.py", "prepare.py"}
+ELSEWHERE = {"convert_hf_to_gguf.py", "prepare.py", "ptb_word_lm.py"}
 """Files of other projects."""
 PACKAGES = [p.name for p in (ROOT / "src" / "vesalius").iterdir() if (p / "__init__.py").exists()]
 
