@@ -12,7 +12,7 @@ import pytest
 import vesalius as vs
 from vesalius.machine import EXTRAS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUBLISHED = {"sklearn": "scikit-learn"}
 """Packages that are installed by another name than they are imported by."""
 LEFT_OUT = [*EXTRAS, "keras", "matplotlib", "filelock"]
