@@ -55,6 +55,12 @@ def test_a_short_line_ends_what_it_ends():
     assert joined(text) == "He had no time.\nand so he went away without another word to anyone."
 
 
+@pytest.mark.parametrize("blank", ["\u2028", "\x85", "\x1c"])
+def test_a_line_of_separators_that_unicode_knows_is_joined_to_nothing(blank):
+    text = f"and so he went away without another word\n{blank}\nto anyone."
+    assert joined(text).split() == text.split()
+
+
 def test_speeches_on_lines_of_their_own_stay():
     text = (
         "“What am I to do with all the books?”\n“Put them on the floor,” she said, and\nsat down."

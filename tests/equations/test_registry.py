@@ -130,3 +130,9 @@ def test_a_formula_is_written_as_the_model_computes_it(settings, name, latex, pl
         assert "layerNorm" not in wording.latex + wording.plain
     if settings.get("activation"):
         assert not re.search(r"(?<![a-zA-Z])GELU", wording.latex + wording.plain)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "gelu", "gelu_tanh"])
+def test_a_definition_keeps_its_name_whatever_a_model_has(name):
+    symbols = configuration("igpt", normalisation="rms", activation="relu").symbols()
+    assert find(name).written_for(symbols).latex == find(name).latex

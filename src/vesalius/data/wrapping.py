@@ -93,8 +93,10 @@ def _is_full(line: str, after: str, shape: Shape) -> bool:
     indent = " " * INDENTED
     if line.startswith(indent) or after.startswith(indent):
         return False
-    length = len(line) + 1 + len(after.split(maxsplit=1)[0])
-    return length > FULL * (shape.width - shape.margin)
+    first = after.split(maxsplit=1)
+    if not first:  # a line of separators that Unicode takes for white space
+        return False
+    return len(line) + 1 + len(first[0]) > FULL * (shape.width - shape.margin)
 
 
 def join_portions(portions: Iterable[tuple[str, bool]], shape: Shape) -> Iterator[tuple[str, bool]]:

@@ -122,6 +122,8 @@ class Equation:
         wording = next(fitting, Wording(self.latex, self.plain))
         latex, plain = wording.latex, wording.plain
         for general, (symbol, names) in WRITTEN_AS.items():
+            if self.latex.startswith(rf"\mathrm{{{general}}}"):
+                continue  # its definition
             kind = symbols.get(symbol)
             name = general if kind is None else names.get(kind, kind)
             latex = latex.replace(rf"\mathrm{{{general}}}", rf"\mathrm{{{name}}}")
