@@ -20,7 +20,7 @@ from vesalius.explorer.answers import summary
 from vesalius.explorer.catalogue import Catalogue, Entry
 from vesalius.explorer.reading import Asked
 from vesalius.explorer.running import Wanted, _failed
-from vesalius.explorer.runs import Runs
+from vesalius.explorer.runs import Runs, Told
 from vesalius.explorer.streaming import Events, attended
 from vesalius.generation.sampling import Draw, Sampling
 from vesalius.machine.cancellation import cancelled_by
@@ -229,6 +229,21 @@ def test_a_model_whose_files_change_is_said_to_have_changed_and_then_read_anew(t
         runs[before.key]
     after = runs.make(name, Asked(ids=[1, 2, 3]))
     assert not np.array_equal(after.trace["Y_hat"], before.trace["Y_hat"])
+
+
+def test_a_patched_run_is_announced_by_its_own_name_and_not_by_that_of_the_clean_one():
+    """Whoever cancels it must not forget the clean run."""
+    names = []
+
+    class Listener(Told):
+        def begun(self, key, clean, model, ids):
+            names.append((key, clean))
+
+    runs = Runs(Catalogue())
+    source = runs.make("gpt", Asked(text="She opened her"))
+    patched = runs.make("gpt", Asked(text="He shook his"), (), Listener(), ("H[1]",), source.key)
+    assert names == [(patched.key, patched.clean)]
+    assert patched.key != patched.clean
 
 
 @pytest.mark.parametrize("kind", ["tokens", "sequence"])

@@ -115,12 +115,13 @@ class Runs:
             read = what(loaded, asked, self.uploads)
             told = told or Told()
             digest = entry.digest(loaded)
-            key, clean = (key_of(digest, read.key, some) for some in (_sorted(cuts), ()))
+            more = (_sorted(patches), other) if other is not None else ((), None)
+            changes = (*_sorted(cuts), *_taken(*more))
+            key, clean = (key_of(digest, read.key, some) for some in (changes, ()))
             told.begun(key, clean, loaded, read.ids)
             found = self._one(entry, loaded, read, (), told.layered)
-            if not cuts and not patches:
+            if not changes:
                 return found
-            more = (_sorted(patches), other) if other is not None else ((), None)
             return self._one(entry, loaded, read, _sorted(cuts), told.layered, *more)
 
     def uncut(self, run: Run) -> Run:
@@ -138,9 +139,8 @@ class Runs:
         patches: tuple[str, ...] = (),
         source: Run | None = None,
     ) -> Run:
-        taken_from = tuple(f"{name} of {source.key}" for name in patches if source is not None)
-        digest = entry.digest(model)
-        key, clean = (key_of(digest, read.key, some) for some in ((*cuts, *taken_from), ()))
+        digest, changes = entry.digest(model), (*cuts, *_taken(patches, source))
+        key, clean = (key_of(digest, read.key, some) for some in (changes, ()))
         known = self._runs.get(key)
         if known is not None and known.edition == entry.edition:
             return known
@@ -185,6 +185,11 @@ class Told:
 
     def layered(self, layer: int, state: Array) -> None:
         """The state after a layer has been computed."""
+
+
+def _taken(patches: Sequence[str], source: Run | None) -> tuple[str, ...]:
+    """What is patched, and from which run, as a run's key has it."""
+    return () if source is None else tuple(f"{name} of {source.key}" for name in patches)
 
 
 def _sorted(cuts: Sequence[str]) -> tuple[str, ...]:
