@@ -186,7 +186,7 @@ class TokenFiles:
                 os.utime(file, ns=(1, 1))
                 if again.random() < 0.3:
                     for kept in sorted(cache.rglob("*.npy")):
-                        os.truncate(kept, again.randrange(kept.stat().st_size))
+                        os.truncate(kept, again.randrange(kept.stat().st_size + 1))
                 found, wanted = (
                     tokens.tokenised(read_texts(folder), tokenizer, to, sentences)
                     for to in (cache, None)
