@@ -195,4 +195,5 @@ def _run(arguments: list[str], place: Path, stdin: io.TextIOWrapper) -> None:
     judged = arguments[:1] == ["verify"]  # 1 is its verdict that steps part
     assert code in ((0, 1, 2, 3) if judged else (0, 2, 3)), f"exit code {code}"
     assert "Traceback" not in said, said
-    assert code not in (2, 3) or said.strip(), "refused without a word"
+    told = printed if arguments[:1] == ["inspect"] else said  # whose report names the problems
+    assert code not in (2, 3) or told.strip(), "refused without a word"
